@@ -4,6 +4,8 @@
 #include "http_server.h"
 
 #include <microhttpd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -24,6 +26,7 @@
 
 enum {
     CONNECTION_MEMORY_BYTES = 16 * 1024, /* heads must fit; more makes bodies no faster */
+    UNSENT_BYTES = 16 * 1024,            /* of an answer, in the kernel, for who does not read */
     DISCARD_MAX_BYTES = 64 << 20,        /* of a body that was refused before its end */
     ALLOW_MAX_BYTES = 128,
     IDLE_DEFAULT_S = 30,
@@ -168,6 +171,8 @@ static enum MHD_Result request_body(struct http_exchange *x, const char *data, s
         return x->discarded <= DISCARD_MAX_BYTES ? MHD_YES : MHD_NO;
     }
     enum err err = http_exchange_add(x, data, n);
+    if (err == ERR_STOP)
+        return MHD_NO;
     if (err)
         refuse_body(x, err);
     return MHD_YES;
@@ -192,6 +197,8 @@ static enum MHD_Result request_handle(struct http_exchange *x)
 {
     struct loop *l = x->peer->loop;
     int deadline_ms = x->route->deadline_ms;
+    if (!http_exchange_body_ends(x))
+        return MHD_NO;
     x->peer->due_ms = 0;
     x->received_ms = clock_wall_ms();
     x->due_ms = deadline_ms ? clock_mono_ms() + deadline_ms : INT64_MAX;
@@ -228,6 +235,8 @@ static void on_completed(void *loop, struct MHD_Connection *connection, void **c
     if (!x)
         return;
     *context = NULL;
+    if (!http_exchange_body_ends(x))
+        reported(x, MHD_HTTP_SERVICE_UNAVAILABLE);
     x->peer->x = NULL;
     http_peer_head_due(x->peer, x->peer->all->idle_ms);
     http_exchange_release(x);
@@ -262,18 +271,12 @@ static void on_connection(void *opaque, struct MHD_Connection *connection, void 
     }
 }
 
-/* microhttpd takes no answer in mid-body, but writes nothing there either. RFC 9110 section 15.5.9.
- */
+/* RFC 9110 section 15.5.9. */
 static void refuse_slow_body(struct http_exchange *x)
 {
     if (http_exchange_answered(x))
         return;
-    static const char answer[] = "HTTP/1.1 408 Request Timeout\r\n"
-                                 "Connection: close\r\n"
-                                 "Content-Type: application/json\r\n"
-                                 "Content-Length: 44\r\n\r\n"
-                                 "{\"detail\": \"the body did not come in time\"}\n";
-    (void)!send(x->peer->fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    http_peer_refuse(x->peer, "408 Request Timeout", "the body did not come in time");
     reported(x, MHD_HTTP_REQUEST_TIMEOUT);
 }
 
@@ -329,6 +332,8 @@ static void *loop_main(void *arg)
             MHD_quiesce_daemon(l->daemon);
             quiesced = true;
         }
+        for (size_t n = atomic_exchange(&l->waiting->unread, 0); n > 0; n--)
+            http_peers_end_reader(&l->peers);
         MHD_run(l->daemon);
         int64_t now_ms = clock_mono_ms();
         if (now_ms >= l->next_due_ms) {
@@ -401,6 +406,9 @@ enum err http_server_new(struct http_server **ret, const struct http_server_opti
                                      .waiting = &s->shared->waiting[i],
                                      .next_due_ms = INT64_MAX };
     enum err err = host_port_listen(o->listen, &s->listen_fd, &s->port, why);
+    if (!err) /* each connection inherits it */
+        setsockopt(s->listen_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){ UNSENT_BYTES },
+                   sizeof(int));
     for (size_t i = 0; i < s->n_loops && !err; i++)
         err = loop_start(&s->loops[i], o, idle_s, why);
     if (err) {

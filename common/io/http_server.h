@@ -6,6 +6,10 @@
  *   deadline_ms after the last byte with no reply ─▶ late answers 503; a later http_reply is
  * ignored
  *
+ * Where there is no room, who has been due longest ends, never the newest: of the connections
+ * (max_connections) one whose head, body or reading of an answer is not complete; of the bodies
+ * (max_inflight_bytes) an incomplete one, with 503. What is complete is answered.
+ *
  * A head that two servers could read differently is answered 400 (http_server_head.h). What is
  * answered 4xx closes its connection. */
 #ifndef CRCR_IO_HTTP_SERVER_H
@@ -44,12 +48,13 @@ struct http_server_options {
     int threads;              /* 0: 1 */
     int max_connections;      /* 0: 10,000, at most three quarters of the descriptors that the
                                  process may have; more wait in the backlog. From 7/8 of them on
-                                 each new one ends the oldest that has sent no head */
+                                 each new one ends the one that has been due longest */
     int max_connections_per_address; /* 0: no limit; each thread counts on its own */
     int idle_timeout_s;         /* 0: 30; a client that sends nothing for so long is cut off, and
                                    one that takes three times as long for one request, or 10 s for
                                    its head */
-    size_t max_inflight_bytes;  /* bodies in hand over all requests; 0: no limit; more: 503 +
+    size_t max_inflight_bytes;  /* bodies in hand over all requests; 0: no limit; more: the oldest
+                                   incomplete one ends, or, where there is none, this one: 503 +
                                    Retry-After */
     const char *json_error_key; /* errors of the server itself are {"detail": "…"} */
 };
@@ -97,6 +102,13 @@ char *http_take_body(struct http_exchange *x, size_t *len);
  * NULL. content_type NULL: application/json. After this x must not be used. Any thread. */
 bool http_reply(struct http_exchange *x, int status, const char *content_type,
                 const struct headers *extra, struct str body);
+/* The same, without a copy: body is borrowed until release(owner), once, on any thread. */
+bool http_reply_lent(struct http_exchange *x, int status, const char *content_type,
+                     const struct headers *extra, struct str body, void (*release)(void *owner),
+                     void *owner);
+/* What is lent takes too much room: of the connections of x's thread one ends, soon, that has an
+ * answer to read since longest, if any has. Before x is answered. Any thread. */
+void http_end_slowest_reader(struct http_exchange *x);
 /* Instead of a reply: closes the connection without a byte of an answer, as a server does that
  * dies. For the simulator. */
 void http_abort(struct http_exchange *x);

@@ -10,6 +10,7 @@
 #include "../base/buf.h"
 #include "../base/json_text.h"
 #include "../base/mem.h"
+#include "http_server_peer.h"
 
 /* ---- its head -------------------------------------------------------------------- */
 
@@ -101,13 +102,52 @@ static void head_list(const struct http_head *h, enum MHD_ValueKind kind, struct
 
 /* ---- its body -------------------------------------------------------------------- */
 
-enum { FIRST_ROOM = 4096, FIRST_ROOM_ANNOUNCED = 64 * 1024, SMALL_BODY = 1 << 20 };
+enum { FIRST_ROOM = 4096, FIRST_ROOM_ANNOUNCED = 64 * 1024 };
+
+/* With the lock held, as the next three. */
+static void body_unlist(struct http_exchange *x)
+{
+    if (x->incomplete)
+        DL_DELETE2(x->shared->inflight.oldest, x, older, newer);
+    x->incomplete = false;
+}
+
+static void body_free(struct http_exchange *x)
+{
+    struct http_body *b = &x->body;
+    body_unlist(x);
+    free(b->ptr);
+    x->shared->inflight.bytes -= b->room;
+    b->ptr = NULL;
+    b->len = b->room = 0;
+}
+
+static void displace(struct http_exchange *x)
+{
+    body_free(x);
+    x->displaced = true;
+    http_peer_refuse(x->peer, "503 Service Unavailable", "too much in hand, try again");
+}
+
+/* False: nobody but x, or nobody at all, can make room for more. */
+static bool room_make(struct http_exchange *x, size_t more)
+{
+    struct http_inflight *all = &x->shared->inflight;
+    while (all->max_bytes && all->bytes + more > all->max_bytes) {
+        if (!all->oldest || all->oldest == x)
+            return false;
+        displace(all->oldest);
+    }
+    return true;
+}
 
 /* Sizes come from outside: plain realloc, and a polite refusal when there is no memory. */
-enum err http_exchange_add(struct http_exchange *x, const char *data, size_t len)
+static enum err add(struct http_exchange *x, const char *data, size_t len)
 {
     struct http_body *b = &x->body;
     struct http_inflight *all = &x->shared->inflight;
+    if (x->displaced)
+        return ERR_STOP;
     size_t need = b->len + len;
     if (need > b->max)
         return ERR_REFUSE;
@@ -118,14 +158,13 @@ enum err http_exchange_add(struct http_exchange *x, const char *data, size_t len
             room = limit;
         if (room < need)
             room = need;
-        size_t more = room - b->room;
-        size_t max_bytes = room <= SMALL_BODY ? all->max_bytes : all->max_bytes / 4 * 3;
-        bool fits = atomic_fetch_add(&all->bytes, more) + more <= max_bytes || !all->max_bytes;
-        char *ptr = fits ? realloc(b->ptr, room + 1) : NULL;
-        if (!ptr) {
-            atomic_fetch_sub(&all->bytes, more);
+        char *ptr = room_make(x, room - b->room) ? realloc(b->ptr, room + 1) : NULL;
+        if (!ptr)
             return ERR_RETRY;
-        }
+        if (!x->incomplete)
+            DL_APPEND2(all->oldest, x, older, newer);
+        x->incomplete = true;
+        all->bytes += room - b->room;
         b->ptr = ptr;
         b->room = room;
     }
@@ -135,13 +174,35 @@ enum err http_exchange_add(struct http_exchange *x, const char *data, size_t len
     return OK;
 }
 
+enum err http_exchange_add(struct http_exchange *x, const char *data, size_t len)
+{
+    pthread_mutex_lock(&x->shared->inflight.lock);
+    enum err err = add(x, data, len);
+    pthread_mutex_unlock(&x->shared->inflight.lock);
+    return err;
+}
+
+void http_exchange_displace(struct http_exchange *x)
+{
+    pthread_mutex_lock(&x->shared->inflight.lock);
+    displace(x);
+    pthread_mutex_unlock(&x->shared->inflight.lock);
+}
+
+bool http_exchange_body_ends(struct http_exchange *x)
+{
+    pthread_mutex_lock(&x->shared->inflight.lock);
+    body_unlist(x);
+    bool displaced = x->displaced;
+    pthread_mutex_unlock(&x->shared->inflight.lock);
+    return !displaced;
+}
+
 void http_exchange_drop_body(struct http_exchange *x)
 {
-    struct http_body *b = &x->body;
-    free(b->ptr);
-    atomic_fetch_sub(&x->shared->inflight.bytes, b->room);
-    b->ptr = NULL;
-    b->len = b->room = 0;
+    pthread_mutex_lock(&x->shared->inflight.lock);
+    body_free(x);
+    pthread_mutex_unlock(&x->shared->inflight.lock);
 }
 
 /* ---- life ------------------------------------------------------------------------ */
@@ -154,6 +215,7 @@ struct http_shared *http_shared_new(const char *error_key, size_t max_inflight_b
     atomic_init(&shared->refs, 1);
     shared->error_key = mem_dup(error_key);
     shared->inflight.max_bytes = max_inflight_bytes;
+    pthread_mutex_init(&shared->inflight.lock, NULL);
     shared->n_loops = n_loops;
     for (size_t i = 0; i < n_loops; i++) {
         shared->waiting[i].wake.fd = -1;
@@ -168,6 +230,7 @@ void http_shared_release(struct http_shared *shared)
         return;
     for (size_t i = 0; i < shared->n_loops; i++)
         pthread_mutex_destroy(&shared->waiting[i].lock);
+    pthread_mutex_destroy(&shared->inflight.lock);
     free(shared->error_key);
     free(shared);
 }
@@ -273,12 +336,17 @@ int64_t http_received_ms(const struct http_exchange *x)
 
 enum { ERROR_MAX_BYTES = 8192, DETAIL_MAX_BYTES = 1024 };
 
-/* NULL when there is no memory. */
+/* NULL when there is no memory. release NULL: body is copied. */
 static struct MHD_Response *answer_new(const char *content_type, const struct headers *extra,
-                                       struct str body)
+                                       struct str body, void (*release)(void *owner), void *owner)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        body.len, (void *)(uintptr_t)(body.ptr ? body.ptr : ""), MHD_RESPMEM_MUST_COPY);
+    void *bytes = (void *)(uintptr_t)(body.ptr ? body.ptr : "");
+    struct MHD_Response *response =
+        release ? MHD_create_response_from_buffer_with_free_callback_cls(body.len, bytes, release,
+                                                                         owner)
+                : MHD_create_response_from_buffer(body.len, bytes, MHD_RESPMEM_MUST_COPY);
+    if (!response && release)
+        release(owner);
     if (!response)
         return NULL;
     if (body.len)
@@ -310,7 +378,7 @@ static struct MHD_Response *answer_error(const char *key, int status, const char
     headers_put(&extra, "Allow", allow);
     if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
         headers_put(&extra, "Retry-After", STR_LIT("2"));
-    return answer_new(NULL, &extra, buf_str(&text));
+    return answer_new(NULL, &extra, buf_str(&text), NULL, NULL);
 }
 
 /* With the lock held; x is not answered yet. response is taken over, NULL closes the
@@ -357,7 +425,20 @@ static bool reply(struct http_exchange *x, int status, struct MHD_Response *resp
 bool http_reply(struct http_exchange *x, int status, const char *content_type,
                 const struct headers *extra, struct str body)
 {
-    return reply(x, status, answer_new(content_type, extra, body));
+    return reply(x, status, answer_new(content_type, extra, body, NULL, NULL));
+}
+
+bool http_reply_lent(struct http_exchange *x, int status, const char *content_type,
+                     const struct headers *extra, struct str body, void (*release)(void *owner),
+                     void *owner)
+{
+    return reply(x, status, answer_new(content_type, extra, body, release, owner));
+}
+
+void http_end_slowest_reader(struct http_exchange *x)
+{
+    atomic_fetch_add(&x->waiting->unread, 1);
+    http_waiting_wake(x->waiting);
 }
 
 bool http_reply_error(struct http_exchange *x, int status, const char *detail)

@@ -17,14 +17,13 @@ struct MHD_Response;
 struct http_head;
 struct http_peer;
 
-/* All request bodies in hand together, at most max_bytes (CRCR_MAX_INFLIGHT_BYTES).
- *
- * Only bytes that have come are counted: a dozen clients that announce 25 MiB each and send nothing
- * must not lock out everybody else. Bodies over 1 MiB leave a quarter to smaller ones: an
- * attacker's large bodies refuse no honest webhook. */
+/* All request bodies in hand together, at most max_bytes (CRCR_MAX_INFLIGHT_BYTES). Only bytes that
+ * have come are counted: who announces much and sends nothing takes no room. */
 struct http_inflight {
-    size_t max_bytes; /* 0: no limit */
-    atomic_size_t bytes;
+    pthread_mutex_t lock; /* for what follows, and the bodies in the list */
+    size_t max_bytes;     /* 0: no limit */
+    size_t bytes;
+    struct http_exchange *oldest; /* of the incomplete bodies, in the order of their first bytes */
 };
 
 /* One body; its block grows as the bytes come. All 0 but the two limits at first. */
@@ -40,6 +39,7 @@ struct http_body {
 struct http_waiting {
     struct wake wake; /* the loop must run: MHD_resume_connection wakes only microhttpd's threads */
     atomic_bool woken;    /* written, and not read yet */
+    atomic_size_t unread; /* so many connections are to end whose clients do not read */
     pthread_mutex_t lock; /* for what follows, and what an exchange says so of */
     struct http_exchange *first;
     bool stopping; /* what is complete from now on is answered 503 */
@@ -68,7 +68,10 @@ struct http_exchange {
     struct http_peer *peer;            /* the same */
     const struct http_route *route;    /* NULL: no such path or method */
     struct http_head *head;
-    struct http_body body;
+    struct http_body body; /* under inflight.lock until it is complete, as the next */
+    bool incomplete;       /* it is in the list */
+    bool displaced;        /* its body had to go; its own thread closes the connection */
+    struct http_exchange *older, *newer;
     size_t discarded; /* bytes read after a refusal in mid-body */
     int64_t received_ms;
     bool handed_over; /* the handler owes a http_reply */
@@ -86,9 +89,14 @@ struct http_exchange *http_exchange_new(struct http_shared *shared, struct http_
                                         struct MHD_Connection *connection, const char *method,
                                         const char *path);
 void http_exchange_release(struct http_exchange *x);
-/* Appends to the body. ERR_REFUSE: over its limit. ERR_RETRY: too much in hand in all, or no
- * memory. The body is unchanged then. */
+/* Appends to the body; where there is no room the oldest incomplete body ends, of any thread.
+ * ERR_REFUSE: over its limit. ERR_RETRY: there is none but this one, or no memory. The body is
+ * unchanged then. ERR_STOP: it was displaced itself. */
 enum err http_exchange_add(struct http_exchange *x, const char *data, size_t len) MUST_CHECK;
+/* Ends a request whose body is incomplete, with 503. On its own thread. */
+void http_exchange_displace(struct http_exchange *x);
+/* No more of the body will come, and nobody displaces it. False: it was displaced. */
+bool http_exchange_body_ends(struct http_exchange *x) MUST_CHECK;
 /* Frees the body and counts it no more. */
 void http_exchange_drop_body(struct http_exchange *x);
 bool http_exchange_answered(struct http_exchange *x);

@@ -1,11 +1,14 @@
 #include "http_server_peer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <utlist.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "http_server_exchange.h"
 
 enum { HEAD_MS = 10000 };
 
@@ -16,13 +19,42 @@ static void cut_off(struct http_peer *peer)
     shutdown(peer->fd, SHUT_RDWR);
 }
 
-/* Who has anything to say has said it by then. */
-static void cut_off_oldest_idle(struct http_peers *all)
+void http_peer_refuse(const struct http_peer *peer, const char *status, const char *detail)
+{
+    char answer[256];
+    int len = snprintf(answer, sizeof(answer),
+                       "HTTP/1.1 %s\r\n"
+                       "Connection: close\r\n"
+                       "Retry-After: 2\r\n"
+                       "Content-Type: application/json\r\n"
+                       "Content-Length: %zu\r\n\r\n"
+                       "{\"detail\": \"%s\"}\n",
+                       status, strlen("{\"detail\": \"\"}\n") + strlen(detail), detail);
+    (void)!send(peer->fd, answer, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(peer->fd, SHUT_RDWR);
+}
+
+/* Cuts off the first that is due: the newest has its time, and who is quick is never the first. */
+static void make_room(struct http_peers *all, const struct http_peer *newest)
 {
     struct http_peer *peer;
     DL_FOREACH(all->first, peer)
     {
-        if (!peer->x && peer->due_ms) {
+        if (!peer->due_ms || peer == newest)
+            continue;
+        if (peer->x && !http_exchange_answered(peer->x))
+            http_exchange_displace(peer->x);
+        cut_off(peer);
+        return;
+    }
+}
+
+void http_peers_end_reader(struct http_peers *all)
+{
+    struct http_peer *peer;
+    DL_FOREACH(all->first, peer)
+    {
+        if (peer->due_ms && peer->x && http_exchange_answered(peer->x)) {
             cut_off(peer);
             return;
         }
@@ -33,10 +65,10 @@ struct http_peer *http_peer_new(struct http_peers *all, struct loop *loop, int f
 {
     struct http_peer *peer = mem_alloc(1, sizeof(*peer));
     *peer = (struct http_peer){ .all = all, .loop = loop, .fd = fd };
-    http_peer_head_due(peer, 0);
     DL_APPEND(all->first, peer);
+    http_peer_head_due(peer, 0);
     if (++all->n > all->crowd)
-        cut_off_oldest_idle(all);
+        make_room(all, peer);
     return peer;
 }
 
@@ -49,6 +81,8 @@ void http_peer_free(struct http_peer *peer)
 
 void http_peer_due(struct http_peer *peer, int64_t limit_ms)
 {
+    DL_DELETE(peer->all->first, peer);
+    DL_APPEND(peer->all->first, peer);
     peer->due_ms = clock_mono_ms() + (limit_ms ? limit_ms : peer->all->request_limit_ms);
 }
 

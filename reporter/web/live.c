@@ -14,6 +14,7 @@
 
 #define CACHE_BYTES    (32u << 20)
 #define CACHE_PAGES    1000
+#define HELD_BYTES     (48u << 20) /* of the cache, and older pages that somebody still reads */
 #define BODY_MAX_BYTES (16u << 20)
 #define FRESH_MS       2000 /* how long an answer of the cache is as good as a new one */
 #define WAITING_MAX    2000
@@ -96,9 +97,9 @@ static struct reader *reader_next(const struct live *l, int64_t now_ms)
 }
 
 /* The answer that is as good as a new one; NULL: there is none. */
-static const struct page *fresh(struct live *l, const struct path_ask *ask, int64_t now_ms)
+static struct page *fresh(struct live *l, const struct path_ask *ask, int64_t now_ms)
 {
-    const struct page *page = page_cache_get(l->cache, ask->key);
+    struct page *page = page_cache_get(l->cache, ask->key);
     return page && now_ms - page->at_ms < FRESH_MS ? page : NULL;
 }
 
@@ -137,16 +138,16 @@ static void tell_changed(struct live *l, int64_t now_ms)
 
 /* ---- rendering ------------------------------------------------------------------------------- */
 
-/* The body is the caller's. */
-static struct page render(struct live *l, const struct path_ask *ask)
+/* The caller's. */
+static struct page *render(struct live *l, const struct path_ask *ask)
 {
-    struct page page = { .status = 503 };
+    int status = 503;
     struct buf body = BUF_INIT(BODY_MAX_BYTES);
     struct why why = { "" };
     if (clock_mono_ms() < l->down_until_ms && !ask->path->no_view) {
         buf_puts(&body, "{\"detail\":\"" PATH_UNAVAILABLE "\"}");
     } else {
-        page.status = path_render(&l->view, ask, &body, &why);
+        status = path_render(&l->view, ask, &body, &why);
         bool up = redis_is_up(l->view.redis);
         if (up == l->down)
             reporter_redis_seen(l->role, up, why.text);
@@ -157,30 +158,40 @@ static struct page render(struct live *l, const struct path_ask *ask)
     if (*why.text)
         log_warn("page_failed", LOG_STR("route", str_of(ask->path->name)),
                  LOG_STR("error", str_of(why.text)));
-    page.body.ptr = buf_take(&body, &page.body.len);
-    page_etag(page.etag, page.body);
-    page.at_ms = clock_mono_ms(); /* its end: who asked for a slow page meanwhile gets this one */
-    return page;
+    if (page_cache_held(l->cache) + body.len > HELD_BYTES) {
+        status = 503;
+        buf_reset(&body);
+        buf_puts(&body, "{\"detail\":\"too much is being read, try again\"}");
+    }
+    struct str text;
+    text.ptr = buf_take(&body, &text.len);
+    /* Its end: who asked for a slow page meanwhile gets this one. */
+    return page_new(l->cache, status, text, clock_mono_ms());
 }
 
 /* Sees that the cache has an answer that is as good as new, and answers all who ask for the same
  * with it. True: it was rendered for that, and could be read. */
 static bool page_now(struct live *l, const struct path_ask *ask, const struct reader *same)
 {
-    struct page page = { .status = 0 };
+    struct page *made = NULL;
     pthread_mutex_lock(&l->lock);
-    const struct page *cached = fresh(l, ask, clock_mono_ms());
-    if (!cached) {
+    struct page *page = fresh(l, ask, clock_mono_ms());
+    if (!page) {
         pthread_mutex_unlock(&l->lock);
-        page = render(l, ask);
+        page = made = render(l, ask);
         pthread_mutex_lock(&l->lock);
+        page_cache_put(l->cache, ask->key, page);
     }
-    for (; same; same = same->same)
-        web_reply_page(l->role, same->x, ask->path->name, ask->path->type, cached ? cached : &page);
-    if (!cached)
-        page_cache_put(l->cache, ask->key, &page);
+    bool is_readable = page->status != 503;
+    for (; same; same = same->same) {
+        if (page_cache_held(l->cache) > HELD_BYTES / 4 * 3)
+            http_end_slowest_reader(same->x);
+        web_reply_page(l->role, same->x, ask->path->name, ask->path->type, page);
+    }
+    if (made)
+        page_release(made);
     pthread_mutex_unlock(&l->lock);
-    return !cached && page.status != 503;
+    return made && is_readable;
 }
 
 /* Answers first and all who ask for the same, and frees them; those who are late have got 503. */
@@ -304,7 +315,7 @@ void live_free(struct live *l)
 void live_ask(struct live *l, struct http_exchange *x, struct path_ask *ask)
 {
     pthread_mutex_lock(&l->lock);
-    const struct page *page = fresh(l, ask, clock_mono_ms());
+    struct page *page = fresh(l, ask, clock_mono_ms());
     if (page) {
         web_reply_page(l->role, x, ask->path->name, ask->path->type, page);
         path_ask_clear(ask);

@@ -9,7 +9,7 @@
 #include "../../common/crypto/hmac.h"
 
 struct entry {
-    struct page page;
+    struct page *page;
     UT_hash_handle hh; /* in the order of their last use */
     char key[];
 };
@@ -17,6 +17,7 @@ struct entry {
 struct page_cache {
     struct entry *entries;
     size_t bytes, max_bytes, max_pages;
+    atomic_size_t held;
 };
 
 struct page_cache *page_cache_new(size_t max_bytes, size_t max_pages)
@@ -26,11 +27,44 @@ struct page_cache *page_cache_new(size_t max_bytes, size_t max_pages)
     return c;
 }
 
+struct page *page_new(struct page_cache *c, int status, struct str body, int64_t at_ms)
+{
+    struct page *page = mem_alloc(1, sizeof(*page));
+    body.ptr = mem_resize((char *)(uintptr_t)body.ptr, body.len + 1, 1); /* it grew by doubling */
+    *page = (struct page){
+        .refs = 1, .held = &c->held, .status = status, .at_ms = at_ms, .body = body
+    };
+    page_etag(page->etag, body);
+    atomic_fetch_add(&c->held, body.len);
+    return page;
+}
+
+struct page *page_hold(struct page *page)
+{
+    atomic_fetch_add(&page->refs, 1);
+    return page;
+}
+
+void page_release(void *opaque)
+{
+    struct page *page = opaque;
+    if (atomic_fetch_sub(&page->refs, 1) > 1 || !page->held)
+        return;
+    atomic_fetch_sub(page->held, page->body.len);
+    free((char *)(uintptr_t)page->body.ptr);
+    free(page);
+}
+
+size_t page_cache_held(const struct page_cache *c)
+{
+    return atomic_load(&c->held);
+}
+
 static void entry_drop(struct page_cache *c, struct entry *e)
 {
     HASH_DEL(c->entries, e);
-    c->bytes -= e->page.body.len;
-    free((char *)(uintptr_t)e->page.body.ptr);
+    c->bytes -= e->page->body.len;
+    page_release(e->page);
     free(e);
 }
 
@@ -41,23 +75,23 @@ void page_cache_free(struct page_cache *c)
     free(c);
 }
 
-void page_cache_put(struct page_cache *c, struct str key, const struct page *page)
+void page_cache_put(struct page_cache *c, struct str key, struct page *page)
 {
     struct entry *old, *e = mem_alloc(1, sizeof(*e) + key.len);
     HASH_FIND(hh, c->entries, key.ptr, key.len, old);
     if (old)
         entry_drop(c, old);
-    e->page = *page;
+    e->page = page_hold(page);
     memcpy(e->key, key.ptr, key.len);
     HASH_ADD_KEYPTR(hh, c->entries, e->key, key.len, e);
-    c->bytes += e->page.body.len;
-    if (e->page.body.len > c->max_bytes)
+    c->bytes += e->page->body.len;
+    if (e->page->body.len > c->max_bytes)
         entry_drop(c, e);
     while (c->bytes > c->max_bytes || HASH_COUNT(c->entries) > c->max_pages)
         entry_drop(c, c->entries);
 }
 
-const struct page *page_cache_get(struct page_cache *c, struct str key)
+struct page *page_cache_get(struct page_cache *c, struct str key)
 {
     struct entry *e;
     HASH_FIND(hh, c->entries, key.ptr, key.len, e);
@@ -65,7 +99,7 @@ const struct page *page_cache_get(struct page_cache *c, struct str key)
         return NULL;
     HASH_DEL(c->entries, e); /* to the end of the order */
     HASH_ADD_KEYPTR(hh, c->entries, e->key, key.len, e);
-    return &e->page;
+    return e->page;
 }
 
 void page_etag(char to[PAGE_ETAG_SIZE], struct str body)

@@ -32,15 +32,16 @@ static const struct {
 
 struct web {
     struct web_view view;
-    struct page *assets; /* as embedded_reporter has them */
+    struct page *assets; /* as embedded_reporter has them; static */
     struct role_ctx *role;
     struct live *live;
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
-               const char *type, const char *etag, struct str body)
+/* page NULL: body is copied; else it is the page's. */
+static void answer(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
+                   const char *type, const char *etag, struct str body, struct page *page)
 {
     struct headers h;
     char code[8], quoted[PAGE_ETAG_SIZE + 2];
@@ -57,20 +58,27 @@ void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route
         snprintf(quoted, sizeof(quoted), "\"%s\"", etag);
         headers_put(&h, "ETag", str_of(quoted));
     }
-    bool in_time = http_reply(x, status, type, &h, body);
+    bool in_time = page ? http_reply_lent(x, status, type, &h, body, page_release, page_hold(page))
+                        : http_reply(x, status, type, &h, body);
     snprintf(code, sizeof(code), "%d", in_time ? status : 503);
     metrics_add(role_metrics(role), METRIC_PAGES, METRIC_LABELS(str_of(route), str_of(code)), 1);
 }
 
+void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
+               const char *type, const char *etag, struct str body)
+{
+    answer(role, x, route, status, type, etag, body, NULL);
+}
+
 void web_reply_page(struct role_ctx *role, struct http_exchange *x, const char *route,
-                    const char *type, const struct page *page)
+                    const char *type, struct page *page)
 {
     if (page->status == 503)
         web_reply(role, x, route, 503, NULL, NULL, page->body);
     else if (page_is_known(page->etag, http_header(x, "If-None-Match")))
         web_reply(role, x, route, 304, NULL, page->etag, STR_LIT(""));
     else
-        web_reply(role, x, route, page->status, type ? type : JSON_TYPE, page->etag, page->body);
+        answer(role, x, route, page->status, type ? type : JSON_TYPE, page->etag, page->body, page);
 }
 
 void web_reply_error(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
@@ -95,12 +103,15 @@ static void reply_asset(struct web *w, struct http_exchange *x, const char *rout
                         int status)
 {
     for (size_t i = 0; embedded_reporter[2 * i]; i++) {
-        struct page page = w->assets[i];
-        page.status = status;
-        if (str_is(name, embedded_reporter[2 * i])) {
-            web_reply_page(w->role, x, route, type_of(embedded_reporter[2 * i]), &page);
-            return;
-        }
+        struct page *page = &w->assets[i];
+        const char *type = type_of(embedded_reporter[2 * i]);
+        if (!str_is(name, embedded_reporter[2 * i]))
+            continue;
+        if (status == page->status)
+            web_reply_page(w->role, x, route, type, page);
+        else
+            answer(w->role, x, route, status, type, NULL, page->body, page);
+        return;
     }
     web_reply_error(w->role, x, route, 404, "no such path");
 }
@@ -163,6 +174,7 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
     };
     for (size_t i = 0; embedded_reporter[2 * i]; i++) {
         w.assets = mem_resize(w.assets, i + 1, sizeof(*w.assets));
+        w.assets[i] = (struct page){ .refs = 1, .status = 200 };
         w.assets[i].body = str_of(embedded_reporter[2 * i + 1]);
         page_etag(w.assets[i].etag, w.assets[i].body);
     }

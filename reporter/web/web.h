@@ -12,9 +12,10 @@
  * type NULL: JSON. etag, bare, may be NULL. */
 void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
                const char *type, const char *etag, struct str body);
-/* With a page, or with 304 where the client says that it has it. */
+/* With a page, which it holds while it is sent, or with 304 where the client says that it has it.
+ */
 void web_reply_page(struct role_ctx *role, struct http_exchange *x, const char *route,
-                    const char *type, const struct page *page);
+                    const char *type, struct page *page);
 /* With {"detail": "…"}, which needs no escaping. */
 void web_reply_error(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
                      const char *detail);

@@ -20,6 +20,7 @@ struct fixture {
     size_t n_held;
     atomic_int handled, begun;
     atomic_int refused_by_server; /* the last status */
+    atomic_int released;          /* what was lent */
     atomic_bool blocking;
 };
 
@@ -104,6 +105,22 @@ static void on_block(void *opaque, struct http_exchange *x)
     http_reply(x, 200, NULL, NULL, STR_NONE);
 }
 
+enum { LENT_BYTES = 1000000 };
+
+static void on_release(void *opaque)
+{
+    ((struct fixture *)opaque)->released++;
+}
+
+static void on_lend(void *opaque, struct http_exchange *x)
+{
+    static const char lent[LENT_BYTES];
+    struct fixture *f = opaque;
+    if (http_query(x, "crowded").ptr)
+        http_end_slowest_reader(x);
+    http_reply_lent(x, 200, "text/plain", NULL, (struct str){ lent, LENT_BYTES }, on_release, f);
+}
+
 static void begin_refuse(void *opaque, struct http_exchange *x)
 {
     struct fixture *f = opaque;
@@ -124,6 +141,7 @@ static const struct http_route routes[] = {
     { "POST", "/take", NULL, on_take, SMALL_BODY, 0, 0 },
     { "POST", "/guarded", begin_refuse, on_echo, 64 << 20, 0, 0 },
     { "POST", "/soon", NULL, on_echo, SMALL_BODY, 0, 300 },
+    { "GET", "/lend", NULL, on_lend, 0, 0, 0 },
     { "GET", "/block", NULL, on_block, 0, 0, 0 },
     { "GET", "/tree/*", NULL, on_describe, 0, 0, 0 },
 };
@@ -220,12 +238,17 @@ static inline void wait_held(struct fixture *f, size_t n)
     assert_int_equal(held(f), n);
 }
 
-static inline void wait_idle(struct fixture *f)
+static inline void wait_in_flight(struct fixture *f, size_t n)
 {
     int64_t until_ms = clock_mono_ms() + TEST_LIMIT_MS;
-    while (http_server_in_flight(f->server) && clock_mono_ms() < until_ms)
+    while (http_server_in_flight(f->server) != n && clock_mono_ms() < until_ms)
         http_client_poll(f->client, NULL, 5);
-    assert_int_equal(http_server_in_flight(f->server), 0);
+    assert_int_equal(http_server_in_flight(f->server), n);
+}
+
+static inline void wait_idle(struct fixture *f)
+{
+    wait_in_flight(f, 0);
 }
 
 static inline struct str filled(char *to, size_t len)

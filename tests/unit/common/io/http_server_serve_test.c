@@ -141,8 +141,7 @@ static void what_begin_lets_pass_is_handled(void **state)
     close(fd);
 }
 
-/* What one body after another gets while a large one is held: the last quarter is for small ones.
- */
+/* What one body after another gets while a large one is held. */
 static void bodies_over_the_in_flight_limit_are_503_until_room_is_made(void **state)
 {
     struct fixture *f = *state;
@@ -156,7 +155,7 @@ static void bodies_over_the_in_flight_limit_are_503_until_room_is_made(void **st
     assert_int_equal(g.status, 200); /* exactly fits */
     assert_int_equal(first.calls, 0);
 
-    const size_t too_many[] = { (1 << 20) + 1, small + 1 };
+    const size_t too_many[] = { small + 1, large };
     for (size_t i = 0; i < 2; i++) {
         g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, too_many[i] });
         assert_int_equal(g.status, 503);
@@ -172,23 +171,76 @@ static void bodies_over_the_in_flight_limit_are_503_until_room_is_made(void **st
     free(body);
 }
 
-static void last_quarter_is_kept_for_bodies_up_to_1_mib(void **state)
+/* Sends the head of a body of that size, and all of it but its last byte. */
+static int body_begin(struct fixture *f, const char *path, size_t size, bool chunked)
+{
+    char head[160], *body = calloc(1, size);
+    int fd = raw_connect(f->port);
+    assert_non_null(body);
+    snprintf(head, sizeof(head),
+             chunked ? "POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%zx\r\n"
+                     : "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
+             path, size);
+    assert_true(raw_send(fd, head));
+    for (size_t at = 0; at < size - 1;) {
+        ssize_t n = send(fd, body + at, size - 1 - at, MSG_NOSIGNAL);
+        assert_true(n > 0);
+        at += (size_t)n;
+    }
+    free(body);
+    return fd;
+}
+
+/* Whoever came after it is served, of whatever size. */
+static void where_there_is_no_room_the_oldest_incomplete_body_ends(void **state)
 {
     struct fixture *f = *state;
-    const size_t held = IN_FLIGHT / 2, small = 1 << 20;
-    char *body = malloc(held);
-    assert_non_null(body);
+    enum { N = 8 };
+    for (int chunked = 0; chunked < 2; chunked++) {
+        int fds[N];
+        f->refused_by_server = 0;
+        for (size_t i = 0; i < N; i++) {
+            fds[i] = body_begin(f, "/big", IN_FLIGHT / N, chunked);
+            http_client_poll(f->client, NULL, 50); /* it has been read */
+        }
+        for (size_t size = 1000; size < IN_FLIGHT / 2; size *= 32) {
+            char *body = calloc(1, size);
+            struct got g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, size });
+            assert_int_equal(g.status, 200);
+            free(body);
+        }
+        assert_true(raw_expect(fds[0], "503 Service Unavailable"));
+        assert_true(raw_closed(fds[0]));
+        assert_true(raw_send(fds[N - 1], chunked ? "x\r\n0\r\n\r\n" : "x"));
+        assert_true(raw_expect(fds[N - 1], "200 OK"));
+        for (size_t i = 0; i < N; i++)
+            close(fds[i]);
+        wait_idle(f);
+        assert_int_equal(f->refused_by_server, 503);
+    }
+}
+
+/* It is in the handler's hands. */
+static void a_complete_body_makes_no_room(void **state)
+{
+    struct fixture *f = *state;
+    const size_t half = IN_FLIGHT / 2;
+    char *body = calloc(1, half + 1);
     struct got first = { 0 };
-    start(f, "POST", "/hold", filled(body, held), &first);
+    start(f, "POST", "/hold", (struct str){ body, half }, &first);
     wait_held(f, 1);
-    struct got g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, small + 1 });
-    assert_int_equal(g.status, 503);
-    g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, small });
+    int incomplete = body_begin(f, "/big", half, false);
+    http_client_poll(f->client, NULL, 50);
+    struct got g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, half });
     assert_int_equal(g.status, 200);
+    assert_true(raw_closed(incomplete));
+    close(incomplete);
+    g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, half + 1 });
+    assert_int_equal(g.status, 503);
+    assert_int_equal(first.calls, 0);
     http_reply(take_held(f), 200, NULL, NULL, STR_NONE);
     assert_true(client_finish(f->client));
-    g = fetch(f->client, f->port, "POST", "/big", (struct str){ body, small + 1 });
-    assert_int_equal(g.status, 200);
+    assert_int_equal(first.status, 200);
     free(body);
 }
 
@@ -250,7 +302,10 @@ int main(void)
         TEST(client_that_sends_a_small_body_before_it_reads_still_sees_the_refusal),
         TEST(what_begin_lets_pass_is_handled),
         TEST(bodies_over_the_in_flight_limit_are_503_until_room_is_made),
-        TEST(last_quarter_is_kept_for_bodies_up_to_1_mib),
+        TEST(where_there_is_no_room_the_oldest_incomplete_body_ends),
+        cmocka_unit_test_setup_teardown(where_there_is_no_room_the_oldest_incomplete_body_ends,
+                                        setup_one_thread, teardown),
+        TEST(a_complete_body_makes_no_room),
         TEST(bodies_that_are_only_announced_take_no_room),
         TEST(a_body_that_does_not_come_is_408_and_reported),
     };

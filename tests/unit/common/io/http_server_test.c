@@ -118,6 +118,70 @@ static void who_speaks_is_served_however_many_are_silent(void **state)
     close(one);
 }
 
+/* A whole head is not enough, nor is half a body: who is quick passes them all. */
+static void who_is_quick_is_served_however_many_keep_their_bodies(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const begun[] = {
+        "POST /big HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
+        "POST /big HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+        "POST /big HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf",
+        "GET /lend HTTP/1.1\r\nHost: x\r\n\r\n",
+    };
+    enum { N = CROWD_MAX * 3 };
+    for (size_t shape = 0; shape < 4; shape++) {
+        int fds[N];
+        for (size_t i = 0; i < N; i++) {
+            assert_true((fds[i] = raw_connect(f->port)) >= 0 && raw_send(fds[i], begun[shape]));
+            if (i % 8 == 0) {
+                struct got g = fetch(f->client, f->port, "POST", "/echo", STR_LIT("body"));
+                assert_int_equal(g.status, 200);
+            }
+        }
+        if (shape < 3)
+            assert_true(raw_expect(fds[0], "503 Service Unavailable"));
+        assert_true(raw_closed(fds[0]));
+        if (shape == 1)
+            assert_true(raw_send(fds[N - 1], "whole") && raw_expect(fds[N - 1], "halfwhole"));
+        for (size_t i = 0; i < N; i++)
+            close(fds[i]);
+    }
+}
+
+/* ---- what is lent ------------------------------------------------------------------- */
+
+static void what_is_lent_comes_whole_and_is_released_once(void **state)
+{
+    struct fixture *f = *state;
+    struct got g = fetch(f->client, f->port, "GET", "/lend", STR_NONE);
+    assert_int_equal(g.status, 200);
+    assert_int_equal(g.body_len, LENT_BYTES);
+    g = fetch(f->client, f->port, "HEAD", "/lend", STR_NONE);
+    assert_int_equal(g.status, 200);
+    wait_idle(f);
+    assert_int_equal(f->released, 2);
+}
+
+static void where_it_is_crowded_the_slowest_reader_ends(void **state)
+{
+    struct fixture *f = *state;
+    static const char request[] = "GET /lend HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fds[2];
+    for (size_t i = 0; i < 2; i++) {
+        assert_true((fds[i] = raw_connect(f->port)) >= 0 && raw_send(fds[i], request));
+        wait_in_flight(f, i + 1);
+    }
+    assert_int_equal(f->released, 0);
+    struct got g = fetch(f->client, f->port, "GET", "/lend?crowded", STR_NONE);
+    assert_int_equal(g.body_len, LENT_BYTES);
+    wait_in_flight(f, 1);
+    assert_int_equal(f->released, 2);
+    close(fds[1]);
+    wait_idle(f);
+    assert_int_equal(f->released, 3);
+    close(fds[0]);
+}
+
 /* ---- the end ------------------------------------------------------------------------ */
 
 static void server_that_is_leaving_takes_requests_and_closes_after_each(void **state)
@@ -270,6 +334,12 @@ int main(void)
                                         setup_one_thread, teardown),
         cmocka_unit_test_setup_teardown(who_speaks_is_served_however_many_are_silent, setup_crowd,
                                         teardown),
+        cmocka_unit_test_setup_teardown(who_is_quick_is_served_however_many_keep_their_bodies,
+                                        setup_crowd, teardown),
+        cmocka_unit_test_setup_teardown(what_is_lent_comes_whole_and_is_released_once,
+                                        setup_one_thread, teardown),
+        cmocka_unit_test_setup_teardown(where_it_is_crowded_the_slowest_reader_ends,
+                                        setup_one_thread, teardown),
         cmocka_unit_test_setup_teardown(client_that_drips_its_request_is_cut_off, setup_impatient,
                                         teardown),
         cmocka_unit_test_setup_teardown(silent_client_is_cut_off, setup_impatient, teardown),

@@ -12,10 +12,10 @@
 
 static void put(struct page_cache *c, const char *key, const char *body, int64_t at_ms)
 {
-    struct page page = { .status = 200, .at_ms = at_ms, .body = str_of(mem_dup(body)) };
-    page_etag(page.etag, page.body);
-    assert_int_equal(strlen(page.etag), PAGE_ETAG_SIZE - 1);
-    page_cache_put(c, str_of(key), &page);
+    struct page *page = page_new(c, 200, str_of(mem_dup(body)), at_ms);
+    assert_int_equal(strlen(page->etag), PAGE_ETAG_SIZE - 1);
+    page_cache_put(c, str_of(key), page);
+    page_release(page);
 }
 
 static bool has(struct page_cache *c, const char *key)
@@ -80,6 +80,26 @@ static void bytes_are_bounded_and_what_is_larger_than_all_is_not_kept(void **sta
     page_cache_free(c);
 }
 
+static void what_is_still_read_counts_until_it_is_released(void **state)
+{
+    (void)state;
+    struct page_cache *c = page_cache_new(10, 10);
+    put(c, "k", "12345678", 1);
+    struct page *old = page_hold(page_cache_get(c, STR_LIT("k")));
+    assert_int_equal(page_cache_held(c), 8);
+    put(c, "k", "123", 2);
+    assert_int_equal(page_cache_held(c), 11);
+    assert_true(str_is(old->body, "12345678"));
+    page_release(old);
+    assert_int_equal(page_cache_held(c), 3);
+    put(c, "large", "12345678901", 3);
+    assert_int_equal(page_cache_held(c), 3);
+    struct page fixed = { .refs = 1 };
+    page_release(page_hold(&fixed));
+    page_release(&fixed); /* not the cache's: nothing is freed */
+    page_cache_free(c);
+}
+
 static void an_etag_is_known_however_a_client_or_proxy_writes_it(void **state)
 {
     (void)state;
@@ -101,6 +121,7 @@ int main(void)
         cmocka_unit_test(the_newest_of_a_key_is_in_the_place_of_the_one_before),
         cmocka_unit_test(what_nobody_asked_for_longest_goes_first),
         cmocka_unit_test(bytes_are_bounded_and_what_is_larger_than_all_is_not_kept),
+        cmocka_unit_test(what_is_still_read_counts_until_it_is_released),
         cmocka_unit_test(an_etag_is_known_however_a_client_or_proxy_writes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
