@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import yaml
 
-from lib import ingest_memory
+from lib import memory
 from lib.processes import ROOT
 
 COMPOSE = ROOT / "deploy" / "compose"
@@ -49,8 +49,17 @@ def test_every_setting_reaches_the_service_that_reads_it(service):
 
 def test_the_memory_that_ingest_may_take_holds_all_that_it_may_have_in_hand():
     """Bodies, heads, parsed callbacks, the queue to Kafka. deploy/k8s: test_k8s_manifests.py."""
-    needed = ingest_memory.most_bytes(256 << 20)  # CRCR_MAX_INFLIGHT_BYTES unless .env has another
-    assert int(re.fullmatch(r"(\d+)m", SERVICES["ingest"]["mem_limit"])[1]) << 20 >= needed > 512 << 20
+    needed = memory.most_bytes(256 << 20)  # CRCR_MAX_INFLIGHT_BYTES unless .env has another
+    assert limit_of("ingest") >= needed > 512 << 20
+
+
+def test_the_memory_that_the_reporter_may_take_holds_pages_and_what_it_has_in_hand():
+    in_hand = 12 * (16 << 20)  # callbacks: 16 MiB a partition
+    assert limit_of("reporter") >= memory.most_bytes_of_pages() + in_hand
+
+
+def limit_of(service):
+    return int(re.fullmatch(r"(\d+)m", SERVICES[service]["mem_limit"])[1]) << 20
     unit = (ROOT / "deploy" / "systemd" / "crcr-ingest.service").read_text()
     assert int(re.search(r"^MemoryMax=(\d+)G$", unit, re.MULTILINE)[1]) << 30 >= needed
 

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from lib import ingest_memory
+from lib import memory
 from lib.manifests import (K8S, Container, containers, label, of_kind, pod_template, render, workloads)
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
@@ -207,7 +207,9 @@ def test_every_role_runs_in_one_deployment(objects):
     ours = [one for one in containers(objects) if one.label.startswith("Deployment/")]
     assert sorted(r for one in ours if one.program == "crcr-dispatcher" for r in roles_run(one)) == \
         sorted(roles_of("crcr-dispatcher"))
-    assert [roles_run(one) for one in ours if one.program == "crcr-reporter"] == [[]], "one, and no role left out"
+    of_reporter = [roles_run(one) for one in ours if one.program == "crcr-reporter"]
+    assert sorted(sum(of_reporter, [])) == sorted(roles_of("crcr-reporter"))
+    assert ["web"] in of_reporter, "strangers reach it: it is apart"
     assert [roles_run(one) for one in ours if one.program == "crcr-ingest"] == [[]]
     for tier in TIERS:
         assert [one.label for one in ours if roles_run(one) == [tier]] == [f"Deployment/crcr-dispatcher-{tier}"]
@@ -229,7 +231,8 @@ def test_ports_are_the_programs_own_and_probes_and_services_find_them(objects):
         assert {p["targetPort"] for p in service["spec"]["ports"]} <= ports, label(service)
 
 
-@pytest.mark.parametrize("deployment", ["crcr-ingest", "crcr-dispatcher-router", "crcr-dispatcher-l1", "crcr-reporter"])
+@pytest.mark.parametrize("deployment", ["crcr-ingest", "crcr-dispatcher-router", "crcr-dispatcher-l1", "crcr-reporter",
+                                        "crcr-reporter-web"])
 def test_the_probes_paths_are_served(deployment, rendered, secrets, tmp_path):
     """By the real daemon with the rendered command and environment, Kafka unavailable: alive and not ready."""
     one = next(c for c in containers(rendered["full"]) if c.label == f"Deployment/{deployment}")
@@ -320,11 +323,12 @@ def test_what_an_autoscaler_sets_is_not_set_back_by_an_apply(objects):
 
 
 def test_the_budget_is_for_as_many_replicas_as_there_can_be(objects):
-    """CRCR_BUDGET_REPLICAS: dispatchers and reporters at most, each with one more in a rolling update."""
+    """CRCR_BUDGET_REPLICAS: dispatchers and reporters at most, each with one more in a rolling update. The pages call nobody."""
     most = {s["spec"]["scaleTargetRef"]["name"]: s["spec"]["maxReplicaCount"] for s in of_kind(objects, "ScaledObject")}
     count = 0
     for one in of_kind(objects, "Deployment"):
-        if Container(one, objects).program in ("crcr-dispatcher", "crcr-reporter"):
+        container = Container(one, objects)
+        if container.program in ("crcr-dispatcher", "crcr-reporter") and roles_run(container) != ["web"]:
             count += most.get(one["metadata"]["name"], one["spec"].get("replicas", 1))
             count += one["spec"]["strategy"]["rollingUpdate"]["maxSurge"]
     [shared] = [one["data"] for one in of_kind(objects, "ConfigMap")]
@@ -353,11 +357,13 @@ def test_each_deployment_has_its_own_selector_and_disruption_budget(objects):
 
 
 def test_memory_limits_hold_what_is_in_hand(objects):
-    """Ingest: what test_compose.py adds up; a consumer: 16 MiB a partition of one topic."""
+    """Ingest and the pages: what test_compose.py adds up; a consumer: 16 MiB a partition of one topic."""
     for one in containers(objects):
         limit = bytes_of(one.spec["resources"]["limits"]["memory"])
         if one.program == "crcr-ingest":
-            assert limit >= ingest_memory.most_bytes(bytes_of(one.environment["CRCR_MAX_INFLIGHT_BYTES"]))
+            assert limit >= memory.most_bytes(bytes_of(one.environment["CRCR_MAX_INFLIGHT_BYTES"]))
+        elif roles_run(one) == ["web"]:
+            assert limit >= memory.most_bytes_of_pages()
         elif roles_run(one) and set(roles_run(one)) <= set(TIERS):
             assert limit >= 12 * (16 << 20) + (64 << 20)
 
@@ -426,6 +432,12 @@ def test_the_topics_are_those_of_topics_conf(rendered):
     assert by_name["crcr.events"]["max.message.bytes"] == 26 << 20
     assert by_name["crcr.results"]["cleanup.policy"] == "compact,delete"
     assert by_name["crcr.allowlist"]["retention.ms"] == -1
+
+
+def test_one_address_has_its_limits_at_the_ingress(rendered):
+    [ingress] = of_kind(rendered["full"], "Ingress")
+    of_nginx = {name.split("/")[1]: value for name, value in ingress["metadata"]["annotations"].items()}
+    assert 20 <= int(of_nginx["limit-connections"]) <= 1000 and 20 <= int(of_nginx["limit-rps"]) <= 1000
 
 
 def test_the_readmes_patch_gives_the_ingress_its_host_and_class(tmp_path):

@@ -22,7 +22,8 @@ from lib.relay import SECRET
 
 TIERS = ("l1", "l2", "l3", "l4")
 SENDERS = [f"deployment/crcr-dispatcher-{tier}" for tier in TIERS]
-ALL = ["deployment/crcr-ingest", "deployment/crcr-dispatcher-router", *SENDERS, "deployment/crcr-reporter"]
+ALL = ["deployment/crcr-ingest", "deployment/crcr-dispatcher-router", *SENDERS, "deployment/crcr-reporter",
+       "deployment/crcr-reporter-web"]
 CRDS = ("kafka.strimzi.io", "keda.sh")  # whose schemas this API server does not have
 # What a pod has of its own; the rest of the tests' configuration goes into the ConfigMap.
 NOT_SHARED = ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "GITHUB_APP_SECRET", "GITHUB_APP_PRIVATE_KEY_FILE",

@@ -177,7 +177,7 @@ def flood(one, shape, seconds, p99_ms):
         answers = strangers.end()
     small = sum((times for (_, size), times in took.items() if size <= LARGE), [])
     sent = answers["opened"] * len(strangers.request) / seconds / 2**20
-    print(f"flood: {shape}, {sent:.0f} MiB/s, {answers.pop('opened') / seconds:.0f} connections a second, answered {dict(answers)}: of "
+    print(f"flood: {shape}, {sent:.0f} MiB/s, {answers.pop('opened', 0) / seconds:.0f} connections a second, answered {dict(answers)}: of "
           f"{sum(map(len, took.values()))} honest requests {len(refused)} refused; p99 up to 1 MiB {p99(small):.0f} ms; "
           + ", ".join(f"{kind} of {size >> 10} KiB {p99(times):.0f} ms" for (kind, size), times in sorted(took.items()) if size > LARGE))
     assert not refused, refused
