@@ -369,7 +369,7 @@ const struct property config_properties[] = {
         .fallback = "256MiB",
         .min = 1 << 20,
         .max = (int64_t)1 << 40,
-        .help = "Request bodies in hand together; more are answered 503.",
+        .help = "Request bodies in hand together; for more the oldest incomplete one ends.",
     },
     {
         .name = "CRCR_MAX_EVENT_AGE",
