@@ -60,7 +60,7 @@ def filling(size, *rest, **more):
 
 
 SHAPES = {
-    "11 of 23 MiB, declared": Shape(11, IN_HAND // 11, 1),
+    "11 of 23 MiB announced": Shape(11, IN_HAND // 11, 1),
     "11 of 23 MiB": Shape(11, IN_HAND // 11, IN_HAND // 11 - 1),
     "262 of 1 MiB": filling(1 << 20),
     "262 of 1 MiB, chunked": filling(1 << 20, chunked=True),
