@@ -1,8 +1,6 @@
 #include "http_server_exchange.h"
 
-#include <arpa/inet.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -277,23 +275,6 @@ struct str http_path(const struct http_exchange *x)
 struct str http_header(const struct http_exchange *x, const char *name)
 {
     return head_get(x->head, MHD_HEADER_KIND, name);
-}
-
-struct str http_address(const struct http_exchange *x, char to[HTTP_ADDRESS_SIZE])
-{
-    const struct sockaddr *from =
-        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-    struct in6_addr six;
-    to[0] = '\0';
-    if (from->sa_family == AF_INET) {
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)from)->sin_addr, to, HTTP_ADDRESS_SIZE);
-    } else if (from->sa_family == AF_INET6) {
-        six = ((const struct sockaddr_in6 *)from)->sin6_addr;
-        if (!IN6_IS_ADDR_V4MAPPED(&six))
-            memset(six.s6_addr + 8, 0, 8);
-        inet_ntop(AF_INET6, &six, to, HTTP_ADDRESS_SIZE);
-    }
-    return str_of(to);
 }
 
 struct str http_query(const struct http_exchange *x, const char *name)

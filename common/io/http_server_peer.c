@@ -1,5 +1,8 @@
 #include "http_server_peer.h"
 
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,4 +107,21 @@ void http_peers_cut_off(struct http_peers *all, int64_t now_ms,
             late(peer->x);
         cut_off(peer);
     }
+}
+
+struct str http_address(const struct http_exchange *x, char to[HTTP_ADDRESS_SIZE])
+{
+    const struct sockaddr *from =
+        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    struct in6_addr six;
+    to[0] = '\0';
+    if (from->sa_family == AF_INET) {
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)from)->sin_addr, to, HTTP_ADDRESS_SIZE);
+    } else if (from->sa_family == AF_INET6) {
+        six = ((const struct sockaddr_in6 *)from)->sin6_addr;
+        if (!IN6_IS_ADDR_V4MAPPED(&six))
+            memset(six.s6_addr + 8, 0, 8);
+        inet_ntop(AF_INET6, &six, to, HTTP_ADDRESS_SIZE);
+    }
+    return str_of(to);
 }
