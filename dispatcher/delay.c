@@ -18,20 +18,17 @@
 #include "dispatcher.h"
 #include "metrics.h"
 
-/* Of a partition. With 6 in each of 4 topics at most 96 MiB are in hand, however much waits: a
- * fifth of what a dispatcher may take (deploy/k8s). */
+/* Of a partition. With 6 in each of 4 topics, and 2 in each of the reporter's 3, at most 120 MiB
+ * are in hand, however much waits: a quarter of what a dispatcher may take (deploy/k8s). */
 #define IN_HAND_RECORDS 256
 #define IN_HAND_BYTES   (4u << 20)
 /* No wait of ours is longer than a day; the rest is for clocks that differ. */
 #define WAIT_MAX_MS     (25 * 3600000LL)
 #define TICK_MS         1000
 
-static const enum topic delays[] = { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M,
-                                     TOPIC_DELAY_1H };
-/* Where a record may go back to. */
+/* Where a record may go back to; topic_delay_may says from which delay topic. */
 static const enum topic targets[] = { TOPIC_DISPATCH_L1, TOPIC_DISPATCH_L2, TOPIC_DISPATCH_L3,
                                       TOPIC_DISPATCH_L4, TOPIC_CALLBACKS,   TOPIC_RECONCILE };
-#define N_DELAYS  (sizeof(delays) / sizeof(delays[0]))
 #define N_TARGETS (sizeof(targets) / sizeof(targets[0]))
 
 struct delay {
@@ -114,14 +111,13 @@ static void take(void *opaque, struct work *work)
     enum topic to = topics_find(&d->d->topics, headers_get(&record->headers, "to_topic"));
     enum topic from = topics_find(&d->d->topics, str_of(record->at.topic));
     int64_t not_before_ms = headers_get_i64(&record->headers, "not_before_ms", -1);
-    int64_t longest_ms = from == TOPIC_DELAY_1H ? WAIT_MAX_MS : park_topic_ms(from);
+    int64_t longest_ms = park_topic_ms(from);
     int64_t wait_ms = not_before_ms < 0 ? 0 : not_before_ms - clock_wall_ms();
     const char *poison = NULL;
-    bool may_go_there = false;
-    for (size_t i = 0; i < N_TARGETS; i++)
-        may_go_there |= targets[i] == to;
-    if (!may_go_there)
-        poison = "header to_topic is not dispatch.l1…l4, callbacks or reconcile";
+    if (longest_ms == park_topic_ms(TOPIC_DELAY_1H))
+        longest_ms = WAIT_MAX_MS;
+    if (!topic_delay_may(from, to))
+        poison = "header to_topic is not callbacks, reconcile or, in delay.*, dispatch.l1…l4";
     else if (not_before_ms < 0)
         poison = "header not_before_ms is not a time";
     else if (wait_ms > WAIT_MAX_MS)
@@ -181,13 +177,15 @@ enum err delay_run(struct role_ctx *role, void *opaque, struct why *why)
         .take = take, .tick = tick, .drop = drop, .forget = forget
     };
     struct delay d = { .role = role, .d = dispatcher };
+    size_t n_delays;
+    const enum topic *delays = topics_of_group(GROUP_DELAY, &n_delays);
     const struct worker_options options = {
         .role = role,
         .kafka = &dispatcher->kafka,
         .topics = &dispatcher->topics,
         .group = GROUP_DELAY,
         .reads = delays,
-        .n_reads = N_DELAYS,
+        .n_reads = n_delays,
         .writes = targets,
         .n_writes = N_TARGETS,
         .max_in_hand = IN_HAND_RECORDS,

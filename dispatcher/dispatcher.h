@@ -22,6 +22,7 @@ struct dispatcher {
     struct content_source allowlist, providers;
     bool has_providers;
     struct allowlist_feed *feed; /* any thread */
+    struct str upstream_repo;    /* UPSTREAM_REPO */
     char *api_url;
     const char *app_id;
     int64_t app_number; /* app_id as GitHub's events name it; 0: it is a client id */

@@ -55,6 +55,7 @@ static enum err read_config(struct dispatcher *d, const struct config *config, s
         url.len--;
     d->config = config;
     d->api_url = str_dup(url);
+    d->upstream_repo = str_of(config_text(config, "UPSTREAM_REPO"));
     d->app_id = config_text(config, "GITHUB_APP_ID");
     if (!str_to_i64(str_of(d->app_id), &d->app_number))
         d->app_number = 0;

@@ -7,9 +7,25 @@
 #include "../common/base/clock.h"
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
+#include "../common/model/event.h"
 #include "../common/worker/park.h"
 
 /* ---- in hand ---- */
+
+/* Only a payload of the upstream is sent, and gets a token: the topic may hold what others wrote.
+ */
+static enum err check_upstream(const struct task *task, struct str payload, struct str upstream,
+                               struct why *why)
+{
+    struct event_facts facts;
+    if (task->kind != TASK_DISPATCH)
+        return OK;
+    enum err err = event_read(task->event.kind, payload, &facts, why);
+    if (!err && !str_eq_nocase(str_of(facts.repo), upstream))
+        err = why_set(why, ERR_REFUSE, "the payload is of '%s', not of the upstream %.*s",
+                      facts.repo, STR_ARG(upstream));
+    return err;
+}
 
 struct task_record *task_record_take(struct sender *s, struct work *work)
 {
@@ -19,6 +35,8 @@ struct task_record *task_record_take(struct sender *s, struct work *work)
     enum err err = task_from_record(&task, &repos, work->record->key, &work->record->headers, &why);
     if (!err && task.level != s->level)
         err = why_set(&why, ERR_REFUSE, "a task of L%d in the topic of L%d", task.level, s->level);
+    if (!err)
+        err = check_upstream(&task, work->record->value, s->d->upstream_repo, &why);
     if (err) {
         work_dead(work, "poison", why.text);
         work_done(work);
@@ -123,6 +141,11 @@ void task_record_dead(struct task_in_hand *t, const char *class)
     work_dead_as(t->work, &headers, class, t->outcome.error);
 }
 
+static enum topic delay_of(const struct task_in_hand *t, int64_t now_ms)
+{
+    return park_topic(topic_of_tier(t->s->level), t->decision.until_ms - now_ms);
+}
+
 /* Nobody waits longer for another than its delay topic is long. */
 static bool leave_together(const struct task_in_hand *a, const struct task_in_hand *b,
                            int64_t now_ms)
@@ -130,9 +153,8 @@ static bool leave_together(const struct task_in_hand *a, const struct task_in_ha
     if (a->exit != b->exit || a->task.attempt != b->task.attempt ||
         a->task.maybe_duplicate != b->task.maybe_duplicate)
         return false;
-    return a->exit == EXIT_BACK ||
-           (a->decision.because == b->decision.because &&
-            park_topic(a->decision.until_ms - now_ms) == park_topic(b->decision.until_ms - now_ms));
+    return a->exit == EXIT_BACK || (a->decision.because == b->decision.because &&
+                                    delay_of(a, now_ms) == delay_of(b, now_ms));
 }
 
 /* The first that is not put yet, and those after it that leave with it, at the latest of their
@@ -177,7 +199,7 @@ static void put_group(struct task_in_hand *const tasks[], size_t n, bool put[])
         .wait_ms = wait_ms,
         .attempt = t->task.attempt,
         .error = t->outcome.error,
-        .label = topic_base_name(park_topic(wait_ms)),
+        .label = topic_base_name(park_topic(topic_of_tier(t->s->level), wait_ms)),
         .headers = &headers,
     };
     work_park(t->work, &park);

@@ -386,7 +386,7 @@ static int tick(void *opaque)
 static enum err fold_open(struct fold *f, struct why *why)
 {
     static const enum topic reads[] = { TOPIC_CALLBACKS, TOPIC_DISPATCHES, TOPIC_EVENTS };
-    static const enum topic writes[] = { TOPIC_RESULTS, TOPIC_RECONCILE, TOPIC_DELAY_1M };
+    static const enum topic writes[] = { TOPIC_RESULTS, TOPIC_RECONCILE, TOPIC_RDELAY_1M };
     static const struct worker_role does = {
         .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
     };

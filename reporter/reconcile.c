@@ -301,8 +301,8 @@ static bool full(void *opaque)
 static enum err reconcile_open(struct reconcile *r, struct why *why)
 {
     static const enum topic reads[] = { TOPIC_RECONCILE };
-    static const enum topic writes[] = { TOPIC_CALLBACKS, TOPIC_DELAY_1M, TOPIC_DELAY_10M,
-                                         TOPIC_DELAY_1H };
+    static const enum topic writes[] = { TOPIC_CALLBACKS, TOPIC_RDELAY_1M, TOPIC_RDELAY_10M,
+                                         TOPIC_RDELAY_1H };
     static const struct worker_role does = {
         .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
     };

@@ -109,9 +109,9 @@ const struct property config_properties[] = {
     {
         .name = "UPSTREAM_REPO",
         .type = PROPERTY_REPO,
-        .daemons = INGEST | REPORTER | CTL,
+        .daemons = INGEST | DISPATCHER | REPORTER | CTL,
         .fallback = "pytorch/pytorch",
-        .help = "The repository whose webhooks are relayed; others are ignored.",
+        .help = "The repository whose webhooks are relayed; others are ignored, and not sent.",
     },
     {
         .name = "CRCR_PUSH_REFS",

@@ -4,21 +4,15 @@
 #include <string.h>
 
 static const char *const base_names[TOPIC_COUNT] = {
-    [TOPIC_EVENTS] = "events",
-    [TOPIC_DISPATCH_L1] = "dispatch.l1",
-    [TOPIC_DISPATCH_L2] = "dispatch.l2",
-    [TOPIC_DISPATCH_L3] = "dispatch.l3",
-    [TOPIC_DISPATCH_L4] = "dispatch.l4",
-    [TOPIC_DELAY_10S] = "delay.10s",
-    [TOPIC_DELAY_1M] = "delay.1m",
-    [TOPIC_DELAY_10M] = "delay.10m",
-    [TOPIC_DELAY_1H] = "delay.1h",
-    [TOPIC_DISPATCHES] = "dispatches",
-    [TOPIC_CALLBACKS] = "callbacks",
-    [TOPIC_RECONCILE] = "reconcile",
-    [TOPIC_RESULTS] = "results",
-    [TOPIC_ALLOWLIST] = "allowlist",
-    [TOPIC_DLQ] = "dlq",
+    [TOPIC_EVENTS] = "events",           [TOPIC_DISPATCH_L1] = "dispatch.l1",
+    [TOPIC_DISPATCH_L2] = "dispatch.l2", [TOPIC_DISPATCH_L3] = "dispatch.l3",
+    [TOPIC_DISPATCH_L4] = "dispatch.l4", [TOPIC_DELAY_10S] = "delay.10s",
+    [TOPIC_DELAY_1M] = "delay.1m",       [TOPIC_DELAY_10M] = "delay.10m",
+    [TOPIC_DELAY_1H] = "delay.1h",       [TOPIC_RDELAY_1M] = "rdelay.1m",
+    [TOPIC_RDELAY_10M] = "rdelay.10m",   [TOPIC_RDELAY_1H] = "rdelay.1h",
+    [TOPIC_DISPATCHES] = "dispatches",   [TOPIC_CALLBACKS] = "callbacks",
+    [TOPIC_RECONCILE] = "reconcile",     [TOPIC_RESULTS] = "results",
+    [TOPIC_ALLOWLIST] = "allowlist",     [TOPIC_DLQ] = "dlq",
 };
 
 #define DEFAULT_STEM "crcr"
@@ -82,7 +76,9 @@ const enum topic *topics_of_group(enum group group, size_t *n)
         [GROUP_L2] = { { TOPIC_DISPATCH_L2 }, 1 },
         [GROUP_L3] = { { TOPIC_DISPATCH_L3 }, 1 },
         [GROUP_L4] = { { TOPIC_DISPATCH_L4 }, 1 },
-        [GROUP_DELAY] = { { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M, TOPIC_DELAY_1H }, 4 },
+        [GROUP_DELAY] = { { TOPIC_DELAY_10S, TOPIC_DELAY_1M, TOPIC_DELAY_10M, TOPIC_DELAY_1H,
+                            TOPIC_RDELAY_1M, TOPIC_RDELAY_10M, TOPIC_RDELAY_1H },
+                          7 },
         [GROUP_FOLD] = { { TOPIC_CALLBACKS, TOPIC_DISPATCHES, TOPIC_EVENTS }, 3 },
         [GROUP_RECONCILE] = { { TOPIC_RECONCILE }, 1 },
         [GROUP_FORWARD] = { { TOPIC_RESULTS }, 1 },
@@ -125,7 +121,18 @@ int topic_delay_place(enum topic to)
 {
     static const int places[TOPIC_COUNT + 1] = {
         [TOPIC_DISPATCH_L4] = 1, [TOPIC_DISPATCH_L3] = 2, [TOPIC_DISPATCH_L2] = 3,
-        [TOPIC_DISPATCH_L1] = 4, [TOPIC_CALLBACKS] = 5,   [TOPIC_RECONCILE] = 6,
+        [TOPIC_DISPATCH_L1] = 4, [TOPIC_CALLBACKS] = 1,   [TOPIC_RECONCILE] = 2,
     };
     return places[to];
+}
+
+bool topic_is_delay(enum topic topic)
+{
+    return topic >= TOPIC_DELAY_10S && topic <= TOPIC_RDELAY_1H;
+}
+
+bool topic_delay_may(enum topic delay, enum topic to)
+{
+    bool is_task = to >= TOPIC_DISPATCH_L1 && to <= TOPIC_DISPATCH_L4;
+    return topic_delay_place(to) && !(is_task && delay >= TOPIC_RDELAY_1M);
 }

@@ -16,6 +16,9 @@ enum topic {
     TOPIC_DELAY_1M,
     TOPIC_DELAY_10M,
     TOPIC_DELAY_1H,
+    TOPIC_RDELAY_1M, /* the reporter's */
+    TOPIC_RDELAY_10M,
+    TOPIC_RDELAY_1H,
     TOPIC_DISPATCHES,
     TOPIC_CALLBACKS,
     TOPIC_RECONCILE,
@@ -60,7 +63,7 @@ const char *topic_base_name(enum topic topic);
  */
 enum group topics_find_group(const struct topics *t, struct str name);
 /* What the group reads; *n: how many. */
-#define GROUP_TOPICS_MAX 4
+#define GROUP_TOPICS_MAX 7
 const enum topic *topics_of_group(enum group group, size_t *n);
 /* The topic of a full name, or TOPIC_COUNT. */
 enum topic topics_find(const struct topics *t, struct str full_name);
@@ -69,7 +72,13 @@ enum topic topic_of_tier(int level);
 enum group group_of_tier(int level);
 /* Where in a delay topic waits what goes back to that topic: 1 the first partition, 2 the next, …
  * (topic_writer_put_in). Each has its own, so that no tier waits behind another; where there are
- * fewer partitions L4 is the last to share one. 0: nothing is put off for that topic. */
+ * fewer partitions L4 is the last to share one. callbacks and reconcile wait in delay topics of
+ * their own. 0: nothing is put off for that topic. */
 int topic_delay_place(enum topic to);
+bool topic_is_delay(enum topic topic);
+/* Whether what waits in that delay topic may go back to that topic. The dispatcher alone may write
+ * dispatch.* and delay.*; what the reporter may write (rdelay.*) becomes no task. callbacks and
+ * reconcile go back from any: reporters of before 2026-12 park in delay.*. */
+bool topic_delay_may(enum topic delay, enum topic to);
 
 #endif

@@ -63,7 +63,8 @@ bool work_park(struct work *work, const struct park *park)
 {
     const struct worker_options *o = work_options(work);
     const struct record *record = work->record;
-    enum topic delay = park_topic(park->wait_ms);
+    enum topic to = topics_find(o->topics, str_of(record->at.topic));
+    enum topic delay = park_topic(to, park->wait_ms);
     struct headers headers;
     if (!work_can_park(work)) {
         work_dead(work, "refused", "too large to be put off");
@@ -76,7 +77,7 @@ bool work_park(struct work *work, const struct park *park)
     const struct post_count count = { .family = o->metrics.delayed, .a = str_of(park->label) };
     const struct post post = {
         .topic = delay,
-        .slot = topic_delay_place(topics_find(o->topics, str_of(record->at.topic))),
+        .slot = topic_delay_place(to),
         .key = record->key,
         .value = park->value.ptr ? park->value : record->value,
         .lasting = true,

@@ -2,12 +2,12 @@
 
 static const struct {
     int64_t ms;
-    enum topic topic;
+    enum topic of_task, of_reporter;
 } steps[] = {
-    { 10000, TOPIC_DELAY_10S },
-    { 60000, TOPIC_DELAY_1M },
-    { 600000, TOPIC_DELAY_10M },
-    { 3600000, TOPIC_DELAY_1H },
+    { 10000, TOPIC_DELAY_10S, TOPIC_RDELAY_1M },
+    { 60000, TOPIC_DELAY_1M, TOPIC_RDELAY_1M },
+    { 600000, TOPIC_DELAY_10M, TOPIC_RDELAY_10M },
+    { 3600000, TOPIC_DELAY_1H, TOPIC_RDELAY_1H },
 };
 #define N_STEPS ((int)(sizeof(steps) / sizeof(steps[0])))
 
@@ -16,18 +16,18 @@ int64_t park_wait_ms(int attempt)
     return attempt >= 1 && attempt <= N_STEPS ? steps[attempt - 1].ms : 0;
 }
 
-enum topic park_topic(int64_t wait_ms)
+enum topic park_topic(enum topic to, int64_t wait_ms)
 {
     int i = 0;
     while (i < N_STEPS - 1 && wait_ms > steps[i].ms)
         i++;
-    return steps[i].topic;
+    return topic_delay_may(steps[i].of_reporter, to) ? steps[i].of_reporter : steps[i].of_task;
 }
 
 int64_t park_topic_ms(enum topic delay)
 {
-    for (int i = 0; i < N_STEPS; i++)
-        if (steps[i].topic == delay)
+    for (int i = N_STEPS - 1; i >= 0; i--)
+        if (steps[i].of_task == delay || steps[i].of_reporter == delay)
             return steps[i].ms;
     return 0;
 }

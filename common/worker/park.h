@@ -9,9 +9,10 @@
 
 /* How long after the failure of that attempt (1, 2, …) the next one waits; 0: there is none. */
 int64_t park_wait_ms(int attempt);
-/* The delay topic for a wait of that length: the shortest that is long enough, else the last. */
-enum topic park_topic(int64_t wait_ms);
-/* The longest wait that belongs into a delay topic; into the last one whatever is longer, too. */
+/* The delay topic for what goes back to that topic after a wait of that length: the shortest that
+ * is long enough, else the last. */
+enum topic park_topic(enum topic to, int64_t wait_ms);
+/* The longest wait that belongs into a delay topic; into one of 1 h whatever is longer, too. */
 int64_t park_topic_ms(enum topic delay);
 /* Adds to headers what the role delay reads: to_topic (full name), not_before_ms (wall clock) and
  * error. All are borrowed. */

@@ -50,9 +50,13 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     char place[DLQ_PLACE_SIZE];
     if (cut.ptr)
         return why_set(why, ERR_REFUSE, "only a part of it is here: %.*s", STR_ARG(cut));
-    if (topic >= TOPIC_DELAY_10S && topic <= TOPIC_DELAY_1H) {
+    if (topic_is_delay(topic)) {
+        enum topic delay = topic;
         source = headers_get(&record->headers, "to_topic");
         topic = topics_find(topics, source);
+        if (!topic_delay_may(delay, topic))
+            return why_set(why, ERR_REFUSE, "from %s nothing goes back to '%.*s'",
+                           topics->name[delay], STR_ARG(source));
     }
     if (topic == TOPIC_RESULTS)
         return why_set(why, ERR_REFUSE,

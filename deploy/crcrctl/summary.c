@@ -221,14 +221,15 @@ static void of_parked(struct summary *s, const struct record *r)
 }
 
 static void (*const readers[TOPIC_COUNT])(struct summary *, const struct record *) = {
-    [TOPIC_EVENTS] = of_event,       [TOPIC_DISPATCH_L1] = of_task,
-    [TOPIC_DISPATCH_L2] = of_task,   [TOPIC_DISPATCH_L3] = of_task,
-    [TOPIC_DISPATCH_L4] = of_task,   [TOPIC_DELAY_10S] = of_delay,
-    [TOPIC_DELAY_1M] = of_delay,     [TOPIC_DELAY_10M] = of_delay,
-    [TOPIC_DELAY_1H] = of_delay,     [TOPIC_DISPATCHES] = of_outcome,
-    [TOPIC_CALLBACKS] = of_callback, [TOPIC_RECONCILE] = of_dirty,
-    [TOPIC_RESULTS] = of_result,     [TOPIC_ALLOWLIST] = of_allowlist,
-    [TOPIC_DLQ] = of_parked,
+    [TOPIC_EVENTS] = of_event,        [TOPIC_DISPATCH_L1] = of_task,
+    [TOPIC_DISPATCH_L2] = of_task,    [TOPIC_DISPATCH_L3] = of_task,
+    [TOPIC_DISPATCH_L4] = of_task,    [TOPIC_DELAY_10S] = of_delay,
+    [TOPIC_DELAY_1M] = of_delay,      [TOPIC_DELAY_10M] = of_delay,
+    [TOPIC_DELAY_1H] = of_delay,      [TOPIC_RDELAY_1M] = of_delay,
+    [TOPIC_RDELAY_10M] = of_delay,    [TOPIC_RDELAY_1H] = of_delay,
+    [TOPIC_DISPATCHES] = of_outcome,  [TOPIC_CALLBACKS] = of_callback,
+    [TOPIC_RECONCILE] = of_dirty,     [TOPIC_RESULTS] = of_result,
+    [TOPIC_ALLOWLIST] = of_allowlist, [TOPIC_DLQ] = of_parked,
 };
 
 void summary_of(struct summary *ret, const struct topics *topics, const struct record *record)

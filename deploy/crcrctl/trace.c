@@ -184,14 +184,15 @@ static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
 static const char *step_name(const struct summary *s)
 {
     static const char *const names[TOPIC_COUNT] = {
-        [TOPIC_EVENTS] = "published",   [TOPIC_DISPATCH_L1] = "routed",
-        [TOPIC_DISPATCH_L2] = "routed", [TOPIC_DISPATCH_L3] = "routed",
-        [TOPIC_DISPATCH_L4] = "routed", [TOPIC_DELAY_10S] = "delayed",
-        [TOPIC_DELAY_1M] = "delayed",   [TOPIC_DELAY_10M] = "delayed",
-        [TOPIC_DELAY_1H] = "delayed",   [TOPIC_DISPATCHES] = "dispatch",
-        [TOPIC_CALLBACKS] = "callback", [TOPIC_RECONCILE] = "check runs",
-        [TOPIC_RESULTS] = "result",     [TOPIC_ALLOWLIST] = "allowlist",
-        [TOPIC_DLQ] = "parked",
+        [TOPIC_EVENTS] = "published",     [TOPIC_DISPATCH_L1] = "routed",
+        [TOPIC_DISPATCH_L2] = "routed",   [TOPIC_DISPATCH_L3] = "routed",
+        [TOPIC_DISPATCH_L4] = "routed",   [TOPIC_DELAY_10S] = "delayed",
+        [TOPIC_DELAY_1M] = "delayed",     [TOPIC_DELAY_10M] = "delayed",
+        [TOPIC_DELAY_1H] = "delayed",     [TOPIC_RDELAY_1M] = "delayed",
+        [TOPIC_RDELAY_10M] = "delayed",   [TOPIC_RDELAY_1H] = "delayed",
+        [TOPIC_DISPATCHES] = "dispatch",  [TOPIC_CALLBACKS] = "callback",
+        [TOPIC_RECONCILE] = "check runs", [TOPIC_RESULTS] = "result",
+        [TOPIC_ALLOWLIST] = "allowlist",  [TOPIC_DLQ] = "parked",
     };
     if (s->topic == TOPIC_DLQ && !str_is(str_of(s->outcome), "parked"))
         return "resolved";

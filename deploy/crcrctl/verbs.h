@@ -82,9 +82,9 @@ const struct verb *args_verb(int argc, char **argv, int *words);
  * accepted is on stderr. */
 int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **argv,
                struct args *ret);
-#define ARGS_TOPICS                                                                                   \
-    "events, dispatch.l1 … dispatch.l4, delay.10s … delay.1h, dispatches, callbacks, reconcile, " \
-    "results, allowlist, dlq"
+#define ARGS_TOPICS                                                                                      \
+    "events, dispatch.l1 … dispatch.l4, delay.10s … delay.1h, rdelay.1m … rdelay.1h, dispatches, " \
+    "callbacks, reconcile, results, allowlist, dlq"
 /* The topic of that name, with or without the prefix; TOPIC_COUNT: there is none. */
 enum topic args_topic(const struct ctl *ctl, const char *name);
 /* How --help writes the option's value: "TIME"; "" for a flag. */

@@ -2,10 +2,13 @@
 another's is refused. deploy/topics/acls gives other clusters the same rights."""
 import collections
 import concurrent.futures
+import itertools
+import json
 import os
 import re
 import shlex
 import subprocess
+import uuid
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -33,9 +36,9 @@ BROKER = {
 NOT_READ = {"crcr-ingest": ("events", "callbacks", "results", "dispatch.l1", "dlq"),
             "crcr-dispatcher": ("callbacks", "results", "dispatches", "dlq"),
             "crcr-redeliver": ("callbacks", "results", "allowlist", "dlq"), "crcr-keda": ("events", "dispatch.l1")}
-NOT_WRITTEN = {"crcr-ingest": ("allowlist", "dispatch.l1", "results", "dispatches", "dlq"),
+NOT_WRITTEN = {"crcr-ingest": ("allowlist", "dispatch.l1", "results", "dispatches", "dlq", "delay.1m", "rdelay.1m"),
                "crcr-dispatcher": ("events", "results"),
-               "crcr-reporter": ("events", "dispatch.l1", "dispatches", "allowlist"),
+               "crcr-reporter": ("events", "dispatch.l1", "dispatches", "allowlist", "delay.10s", "delay.1m", "delay.10m", "delay.1h"),
                "crcr-redeliver": ("callbacks", "allowlist", "dispatch.l1"), "crcr-keda": ("events", "dispatch.l1")}
 NOT_JOINED = {"crcr-ingest": "crcr-fold", "crcr-dispatcher": "crcr-fold", "crcr-reporter": "crcr-l1",
               "crcr-redeliver": "crcr-router", "crcrctl": "crcr-router", "crcr-keda": "crcr-l1"}
@@ -224,6 +227,50 @@ def test_a_user_cannot_join_a_group_of_others(brokers, user):
         wait_for("the group to be refused", refused)
     finally:
         consumer.close()
+
+
+def topics_of(brokers, user, operation):
+    """What users.conf lets that user do so."""
+    rights = [right for right in of_manifests() if (right[0], right[1], right[4]) == (user, "topic", operation)]
+    return sorted(name for name in AdminClient(client(brokers, "admin")).list_topics(timeout=30).topics
+                  if any(name == right[2] or (right[3] == "prefixed" and name.startswith(right[2])) for right in rights))
+
+
+def test_no_login_but_the_dispatchers_makes_a_dispatch_of_its_own(brokers, relay):
+    """Each login writes a task for each back end to each topic that it may write, the way back to each tier named. What it
+    is not to reach: a call to GitHub, directly or by the hands of another program. The dispatcher may, as may people."""
+    _, _, delivery = relay.deliver(pull_request(number=79))
+    consumer = Consumer(client(brokers, "crcrctl", **{"group.id": "crcr-nobody"}))
+    consumer.assign([TopicPartition("crcr.dispatch.l4", partition, 0) for partition in range(12)])
+
+    def task_of_it():
+        one = consumer.poll(1)
+        return one and not one.error() and ("delivery", delivery.encode()) in one.headers() and one
+    task = wait_for("a task", task_of_it)
+    consumer.close()
+    other = json.loads(task.value())
+    other["repository"]["full_name"] = "mallory/pytorch"
+    tried = {}  # delivery → who, and where
+    for user in ("crcr-ingest", "crcr-reporter", "crcr-redeliver", "crcr-keda"):
+        producer = Producer(client(brokers, user))
+        for topic, tier in itertools.product(topics_of(brokers, user, "Write"), range(1, 5)):
+            one = str(uuid.uuid4())
+            tried[one] = f"{user}: {topic}, to dispatch.l{tier}"
+            value = json.dumps(other) if topic == "crcr.events" else task.value()  # any event of the upstream may come from there
+            producer.produce(topic, value, task.key(), headers={**dict(task.headers()), "delivery": one, "tier": f"L{tier}",
+                                                                "to_topic": f"crcr.dispatch.l{tier}", "not_before_ms": "1"})
+        assert producer.flush(60) == 0
+    assert len({where.split(",")[0] for where in tried.values()}) == 10, tried.values()
+
+    # 3 topics to 4 tiers; 2 logins with 4 events each.
+    for role, refused in (("delay", 12), ("l1", 8), ("l2", 8), ("l3", 8), ("l4", 8)):
+        wait_for(f"{role} to refuse it", lambda r=role, n=refused: relay.metric("dispatcher", "crcr_dlq_total", role=r) >= n)
+    _, _, good = relay.deliver(pull_request(number=80))
+
+    def sent():
+        return {one["body"]["client_payload"]["delivery_id"] for one in relay.requests() if one["path"].endswith("/dispatches")}
+    wait_for("the next pull request to be sent", lambda: good in sent())
+    assert not {tried[one] for one in sent() & set(tried)}
 
 
 def test_the_user_that_makes_topics_raises_a_value_and_reads_and_writes_nothing(brokers):

@@ -89,7 +89,7 @@ def test_a_group_that_lags_is_shown_with_its_seconds_and_its_oldest_record(repor
     assert (roles["l4"]["records"], roles["l1"]["records"], roles["l1"]["seconds"]) == (3, 0, 0)
     assert roles["l4"]["seconds"] >= 400
     rows = {one["topic"]: one for one in pipeline(reporter)["topics"]}
-    assert len(rows) == 15 and rows[reporter.relay.topic("callbacks")]["records"] == 1, "what is done is kept, and does not wait"
+    assert len(rows) == 18 and rows[reporter.relay.topic("callbacks")]["records"] == 1, "what is done is kept, and does not wait"
     assert rows[reporter.relay.topic("allowlist")]["oldest_at"] == rows[reporter.relay.topic("allowlist")]["newest_at"]
 
 

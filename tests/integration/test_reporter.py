@@ -234,7 +234,7 @@ def test_pending_waits_for_its_dispatch(reporter):
     job = Job(reporter).call("completed", 3000, provenance="pending", conclusion="success")
 
     def put_off():  # after 10 s
-        return [one for one in reporter.topic("delay.1m") if one.headers.get("delivery") == job.delivery]
+        return [one for one in reporter.topic("rdelay.1m") if one.headers.get("delivery") == job.delivery]
     wait_for("the callback to wait", lambda: reporter.relay.metric("reporter", "crcr_facts_waiting") > 0 or put_off())
     assert reporter.result(job.delivery) is None
     job.outcome("dispatched")
@@ -317,7 +317,7 @@ def test_a_limit_that_one_call_ran_into_costs_the_others_no_attempt(reporter):
 def test_while_github_is_unavailable_no_commit_spends_its_attempts(reporter):
     """Each commit's three attempts would be over in ten seconds, and the next one a minute later."""
     log = reporter.relay.parts["reporter"]
-    parked, before = len(reporter.topic("delay.1m")), len(log.text())
+    parked, before = len(reporter.topic("rdelay.1m")), len(log.text())
     reporter.relay.script({"method": "*", "path": "*/check-runs*", "status": 503})
     try:
         jobs = [Job(reporter).call("completed", 2000, conclusion="success") for _ in range(6)]
@@ -329,7 +329,7 @@ def test_while_github_is_unavailable_no_commit_spends_its_attempts(reporter):
     for job in jobs:
         job.wait_check()
     assert "github_back" in log.text()[before:]
-    assert len(reporter.topic("delay.1m")) == parked
+    assert len(reporter.topic("rdelay.1m")) == parked
 
 
 def test_what_github_refuses_is_parked(reporter):

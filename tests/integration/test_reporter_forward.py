@@ -170,7 +170,7 @@ def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(re
     job = Job(reporter, "org/two", "L2").call("completed", 3000, provenance="pending", conclusion="success")
     relay = reporter.relay
     [delayed] = wait_for("it to be put off", lambda: [
-        one for one in reporter.topic("delay.1m") if one.headers["delivery"] == job.delivery], 40)
+        one for one in reporter.topic("rdelay.1m") if one.headers["delivery"] == job.delivery], 40)
     assert delayed.headers["to_topic"] == relay.topic("callbacks") and "dispatch" in delayed.headers["error"]
     assert int(delayed.headers["not_before_ms"]) > time.time() * 1000
     wait_for("it to be counted as delayed", lambda: relay.metric("reporter", "crcr_delayed_total", why="dispatch_unknown") == 1)
@@ -181,7 +181,7 @@ def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(re
         one for one in reporter.topic("dlq") if one.headers.get("delivery") == job.delivery], 40)
     assert row.headers["class"] == "refused" and "no dispatch known" in row.headers["error"]
     assert reporter.result(job.delivery) is None
-    assert not [one for one in read_topic(relay.kafka, relay.topic("delay.1m"))
+    assert not [one for one in read_topic(relay.kafka, relay.topic("rdelay.1m"))
                 if one.headers["delivery"] == job.delivery][1:]
 
 

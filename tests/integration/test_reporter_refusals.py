@@ -82,7 +82,7 @@ def test_what_is_too_large_to_be_put_off_is_parked_and_many_headers_leave_room_f
         r for r in reporter.topic("dlq") if r.headers.get("delivery") == large.delivery], 40)
     assert parked.headers["error"] == "too large to be put off" and "cut" in parked.headers
     delayed, = wait_for("the other to be put off", lambda: [
-        r for r in reporter.topic("delay.1m") if r.headers.get("delivery") == many.delivery], 40)
+        r for r in reporter.topic("rdelay.1m") if r.headers.get("delivery") == many.delivery], 40)
     assert delayed.headers["to_topic"] == reporter.relay.topic("callbacks") and delayed.headers["attempt"] == "2"
 
 

@@ -367,11 +367,50 @@ class TestDelay:
                                              if one.headers.get("mark") == headers["mark"]], 60)
         assert time.monotonic() - began > 8
 
+    @pytest.mark.parametrize("delay", ["rdelay.1m", "rdelay.10m", "rdelay.1h", "delay.1m"])  # the last: an older reporter
     @pytest.mark.parametrize("topic", ["callbacks", "reconcile"])
-    def test_brings_back_what_the_reporter_put_off(self, bench, topic):
+    def test_brings_back_what_the_reporter_put_off(self, bench, topic, delay):
         headers = {"to_topic": bench.relay.topic(topic), "not_before_ms": "1", "error": "later",
                    "mark": uuid.uuid4().hex}
-        write(bench.kafka.brokers, bench.relay.topic("delay.1m"), "a|key", b"{}", headers)
+        write(bench.kafka.brokers, bench.relay.topic(delay), "a|key", b"{}", headers)
         back = wait_for("it to come back", lambda: [one for one in bench.topic(topic)
                                                     if one.headers.get("mark") == headers["mark"]])
         assert back[0].key == "a|key" and set(back[0].headers) == {"mark"}
+
+    @pytest.mark.parametrize("delay", ["rdelay.1m", "rdelay.10m", "rdelay.1h"])
+    def test_from_a_topic_that_the_reporter_writes_nothing_becomes_a_task(self, bench, delay):
+        delivery = bench.pull_request()
+        bench.wait_outcome(delivery, REPOS["L4"], "dispatched")
+        task, = [one for one in bench.topic("dispatch.l4") if one.headers.get("delivery") == delivery]
+        forged = {**task.headers, "delivery": str(uuid.uuid4()), "not_before_ms": "1"}
+        write_all(bench.kafka.brokers, bench.relay.topic(delay), [
+            (task.key, task.value, {**forged, "to_topic": bench.relay.topic(f"dispatch.l{tier}")}, 0) for tier in range(1, 5)])
+        refused = wait_for("them in the dlq", lambda: [one for one in bench.topic("dlq") if one.headers.get("delivery") ==
+                                                       forged["delivery"]][3:] and bench.topic("dlq"))
+        assert {one.headers["class"] for one in refused if one.headers.get("delivery") == forged["delivery"]} == {"poison"}
+        assert not [one for tier in range(1, 5) for one in bench.topic(f"dispatch.l{tier}")
+                    if one.headers.get("delivery") == forged["delivery"]]
+
+
+class TestUpstream:
+    def test_a_payload_of_another_repository_is_not_sent(self, bench):
+        delivery = bench.pull_request()
+        bench.wait_outcome(delivery, REPOS["L4"], "dispatched")
+        task, = [one for one in bench.topic("dispatch.l4") if one.headers.get("delivery") == delivery]
+        body = json.loads(task.value)
+        body["repository"]["full_name"] = "mallory/pytorch"
+        spelled = {**json.loads(task.value), "repository": {**body["repository"], "full_name": "PyTorch/pytorch"}}
+        values = {str(uuid.uuid4()): value for value in
+                  (json.dumps(body).encode(), b"{}", b"", task.value + b',"payload":' + task.value)}
+        good = str(uuid.uuid4())
+        write_all(bench.kafka.brokers, bench.relay.topic("dispatch.l4"), [
+            (task.key, value, {**task.headers, "delivery": one}, 0)
+            for one, value in [*values.items(), (good, json.dumps(spelled).encode())]])
+        bench.wait_outcome(good, REPOS["L4"], "dispatched")  # GitHub takes a name in any case
+        refused = wait_for("the others in the dlq", lambda: [
+            one for one in bench.topic("dlq") if one.headers.get("delivery") in values][3:] and bench.topic("dlq"))
+        refused = {one.headers["delivery"]: one.headers for one in refused if one.headers.get("delivery") in values}
+        assert set(refused) == set(values) and {one["class"] for one in refused.values()} == {"poison"}
+        assert refused[next(iter(values))]["error"] == \
+            "the payload is of 'mallory/pytorch', not of the upstream pytorch/pytorch"
+        assert not [sent for one in values for sent in bench.dispatches(one)]

@@ -18,7 +18,8 @@
 #define KEY      "pytorch/pytorch#17"
 #define MINUTE   60000
 
-static const char payload[] = "{\"action\":\"opened\"}";
+static const char payload[] = "{\"repository\":{\"full_name\":\"pytorch/pytorch\"}}";
+static struct dispatcher dispatcher;
 
 /* ---- the worker ---- */
 
@@ -131,7 +132,8 @@ static struct fixture *take(void **state, const char *repos)
                                .attempt = 1,
                                .event_key = STR_LIT(KEY) };
     memset(&worker, 0, sizeof(worker));
-    f->s = (struct sender){ .level = 4, .tier = STR_LIT("L4") };
+    dispatcher.upstream_repo = STR_LIT("pytorch/pytorch");
+    f->s = (struct sender){ .d = &dispatcher, .level = 4, .tier = STR_LIT("L4") };
     f->record = (struct record){ .key = STR_LIT(KEY), .value = str_of(payload) };
     headers_init(&f->record.headers);
     task_to_headers(&task, str_of(repos), &f->record.headers);

@@ -113,20 +113,31 @@ static void tiers_map_to_their_topics(void **state)
 static void what_is_put_off_has_a_place_of_its_own_and_l4_shares_last(void **state)
 {
     (void)state;
-    bool taken[7] = { true };
-    for (int i = 0; i < TOPIC_COUNT; i++) {
-        int place = topic_delay_place((enum topic)i);
-        assert_in_range(place, 0, 6);
-        assert_true(place == 0 || !taken[place]);
-        taken[place] = true;
-    }
-    for (int i = 0; i <= 6; i++)
-        assert_true(taken[i]);
     assert_int_equal(topic_delay_place(TOPIC_DISPATCH_L4), 1);
     assert_int_equal(topic_delay_place(TOPIC_DISPATCH_L3), 2);
-    assert_int_equal(topic_delay_place(TOPIC_CALLBACKS), 5);
+    assert_int_equal(topic_delay_place(TOPIC_DISPATCH_L2), 3);
+    assert_int_equal(topic_delay_place(TOPIC_DISPATCH_L1), 4);
+    assert_int_equal(topic_delay_place(TOPIC_CALLBACKS), 1);
+    assert_int_equal(topic_delay_place(TOPIC_RECONCILE), 2);
     assert_int_equal(topic_delay_place(TOPIC_DLQ), 0);
     assert_int_equal(topic_delay_place(TOPIC_COUNT), 0);
+}
+
+static void only_from_a_topic_of_the_dispatchers_own_a_task_comes_back(void **state)
+{
+    (void)state;
+    for (int to = 0; to <= TOPIC_COUNT; to++) {
+        bool is_task = to >= TOPIC_DISPATCH_L1 && to <= TOPIC_DISPATCH_L4;
+        bool is_reporters = to == TOPIC_CALLBACKS || to == TOPIC_RECONCILE;
+        for (int i = TOPIC_DELAY_10S; i <= TOPIC_DELAY_1H; i++)
+            assert_int_equal(topic_delay_may((enum topic)i, (enum topic)to),
+                             is_task || is_reporters);
+        for (int i = TOPIC_RDELAY_1M; i <= TOPIC_RDELAY_1H; i++)
+            assert_int_equal(topic_delay_may((enum topic)i, (enum topic)to), is_reporters);
+    }
+    for (int i = 0; i <= TOPIC_COUNT; i++)
+        assert_int_equal(topic_is_delay((enum topic)i),
+                         i < TOPIC_COUNT && strstr(topic_base_name((enum topic)i), "delay."));
 }
 
 int main(void)
@@ -140,6 +151,7 @@ int main(void)
         cmocka_unit_test(a_prefix_that_kafka_would_refuse_is_refused),
         cmocka_unit_test(tiers_map_to_their_topics),
         cmocka_unit_test(what_is_put_off_has_a_place_of_its_own_and_l4_shares_last),
+        cmocka_unit_test(only_from_a_topic_of_the_dispatchers_own_a_task_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,16 +20,28 @@ static void the_shortest_delay_that_is_long_enough_is_chosen(void **state)
 {
     static const struct {
         int64_t wait_ms;
-        enum topic delay;
+        enum topic of_task, of_reporter;
     } rows[] = {
-        { -1, TOPIC_DELAY_10S },    { 10000, TOPIC_DELAY_10S },  { 10001, TOPIC_DELAY_1M },
-        { 60000, TOPIC_DELAY_1M },  { 60001, TOPIC_DELAY_10M },  { 600000, TOPIC_DELAY_10M },
-        { 600001, TOPIC_DELAY_1H }, { 3600000, TOPIC_DELAY_1H }, { 86400000, TOPIC_DELAY_1H },
+        { -1, TOPIC_DELAY_10S, TOPIC_RDELAY_1M },
+        { 10000, TOPIC_DELAY_10S, TOPIC_RDELAY_1M },
+        { 10001, TOPIC_DELAY_1M, TOPIC_RDELAY_1M },
+        { 60000, TOPIC_DELAY_1M, TOPIC_RDELAY_1M },
+        { 60001, TOPIC_DELAY_10M, TOPIC_RDELAY_10M },
+        { 600000, TOPIC_DELAY_10M, TOPIC_RDELAY_10M },
+        { 600001, TOPIC_DELAY_1H, TOPIC_RDELAY_1H },
+        { 3600000, TOPIC_DELAY_1H, TOPIC_RDELAY_1H },
+        { 86400000, TOPIC_DELAY_1H, TOPIC_RDELAY_1H },
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        assert_int_equal(park_topic(rows[i].wait_ms), rows[i].delay);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int level = 1; level <= 4; level++)
+            assert_int_equal(park_topic(topic_of_tier(level), rows[i].wait_ms), rows[i].of_task);
+        assert_int_equal(park_topic(TOPIC_CALLBACKS, rows[i].wait_ms), rows[i].of_reporter);
+        assert_int_equal(park_topic(TOPIC_RECONCILE, rows[i].wait_ms), rows[i].of_reporter);
+    }
     assert_int_equal(park_topic_ms(TOPIC_DELAY_10M), 600000);
+    assert_int_equal(park_topic_ms(TOPIC_RDELAY_1M), 60000);
+    assert_int_equal(park_topic_ms(TOPIC_RDELAY_1H), 3600000);
     assert_int_equal(park_topic_ms(TOPIC_EVENTS), 0);
 }
 

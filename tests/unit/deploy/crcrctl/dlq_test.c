@@ -221,6 +221,22 @@ static void what_came_from_a_delay_goes_where_the_delay_would_have_sent_it(void 
     assert_null(headers_get(&h, "delays").ptr);
 }
 
+static void what_the_reporter_put_off_becomes_no_task(void **state)
+{
+    (void)state;
+    struct headers h;
+    struct why why;
+    enum topic target;
+    struct record *r = parked(0, 1);
+    headers_set(&r->headers, "source_topic", STR_LIT("crcr.rdelay.1h"));
+    headers_set(&r->headers, "to_topic", STR_LIT("crcr.dispatch.l4"));
+    assert_int_equal(dlq_unpark(&topics, r, &target, &h, &why), ERR_REFUSE);
+    assert_string_equal(why.text, "from crcr.rdelay.1h nothing goes back to 'crcr.dispatch.l4'");
+    headers_set(&r->headers, "to_topic", STR_LIT("crcr.reconcile"));
+    assert_int_equal(dlq_unpark(&topics, r, &target, &h, &why), OK);
+    assert_int_equal(target, TOPIC_RECONCILE);
+}
+
 static void what_came_from_nowhere_stays(void **state)
 {
     (void)state;
@@ -275,6 +291,7 @@ int main(void)
         TEST(an_entry_of_the_old_form_is_found_goes_back_and_is_resolved),
         TEST(a_task_goes_back_as_a_first_attempt),
         TEST(what_came_from_a_delay_goes_where_the_delay_would_have_sent_it),
+        TEST(what_the_reporter_put_off_becomes_no_task),
         TEST(what_came_from_nowhere_stays),
         TEST(what_was_cut_is_not_put_back),
         TEST(a_resolution_says_what_it_resolves_and_whose_it_is),
