@@ -201,7 +201,7 @@ static enum err count(struct redis *r, struct str delivery, struct str repo, int
     if (err)
         return err;
     tally(jobs.at, jobs.n, &after);
-    if (str_eq(buf_str(&before), buf_str(&after)))
+    if (buf_full(&before) || buf_full(&after) || str_eq(buf_str(&before), buf_str(&after)))
         return OK;
     return hours_replace(r, delivery, repo, buf_str(&before), buf_str(&after), now_ms, ttl_s, done,
                          why);

@@ -190,6 +190,14 @@ static bool parse_seconds(struct str s, int64_t *ms)
     return true;
 }
 
+/* fold.lua's work grows with each text. */
+static size_t most_bytes(const struct column *c)
+{
+    if (c->offset == offsetof(struct result_record, ranks))
+        return RESULT_RANKS_MAX;
+    return is_long(c) ? CALLBACK_MAX_BYTES : RESULT_TEXT_MAX;
+}
+
 static void column_set(struct result_record *r, const struct column *c, struct str value)
 {
     int64_t n;
@@ -198,7 +206,7 @@ static void column_set(struct result_record *r, const struct column *c, struct s
     case NUMBER_TEXT:
     case KEY:
         free(*text_of(r, c));
-        *text_of(r, c) = value.len > 0 ? str_dup(value) : NULL;
+        *text_of(r, c) = value.len > 0 && value.len <= most_bytes(c) ? str_dup(value) : NULL;
         return;
     case STATE:
         r->state = job_state_of(value);

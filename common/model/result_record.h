@@ -7,6 +7,11 @@
 #include "../base/headers.h"
 #include "callback.h"
 
+/* What is longer is none of ours, and read as unknown; of failed_tests and triage_verdict it is
+ * what is longer than a callback. ranks: 19 groups of fields, at most 32 bytes each. */
+#define RESULT_TEXT_MAX  8192
+#define RESULT_RANKS_MAX 1024
+
 /* Text is malloc'ed and NULL when unknown. Numbers are -1 when unknown, pr_number 0. */
 struct result_record {
     char *key; /* dynamoKey: job_key() of ids.h */

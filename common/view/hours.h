@@ -21,8 +21,9 @@
 /* Appends the lines of one hour (counted from 1970) and kind, in a fixed order. */
 void hours_put(struct buf *to, int64_t hour, enum run_kind kind, const struct figures *f);
 
-/* As many lines as the jobs of a delivery can give. */
-#define HOURS_TEXT_MAX (4u << 20)
+/* Lines of about 100 hours, ten times what the jobs of a delivery end in. One with more is not
+ * counted: the step in Redis would take too long. */
+#define HOURS_TEXT_MAX (64u << 10)
 /* The lines that a delivery has added for a downstream; empty when none. to is reset first. */
 enum err hours_tallied_get(struct redis *r, struct str delivery, struct str repo, struct buf *to,
                            struct why *why) MUST_CHECK;

@@ -16,9 +16,12 @@ local function add(sum, key, n)
     sum[key] = (sum[key] or 0) + n
 end
 local function add_lines(text, sign)
-    for hour, field, n in string.gmatch(text, '(%d+) (%S+) (%d+)\n') do
-        add(by_hour, hour .. ' ' .. field, sign * tonumber(n))
-        add(by_day, math.floor(tonumber(hour) / 24) .. ' ' .. field, sign * tonumber(n))
+    for line in string.gmatch(text, '[^\n]+') do
+        local hour, field, n = string.match(line, '^(%d+) (%S+) (%d+)$')
+        if hour then
+            add(by_hour, hour .. ' ' .. field, sign * tonumber(n))
+            add(by_day, math.floor(tonumber(hour) / 24) .. ' ' .. field, sign * tonumber(n))
+        end
     end
 end
 add_lines(ARGV[1], -1)

@@ -229,3 +229,32 @@ def test_the_claim_of_a_rerun_comes_back_while_the_view_stays(reporter):
     assert claim("rerun_all", 171002) == {}
     settled(reporter)
     assert before and client.hgetall(view) == before and client.get("crcr:epoch") == epoch
+
+
+def test_a_row_of_anothers_hand_holds_up_no_rebuild(kafka_node, tmp_path):
+    """Who may write `results` puts there what our own never do: texts that would cost a step in Redis seconds."""
+    one = Rebuilding(tmp_path, kafka_node.brokers)
+    try:
+        job = Job(one).call("in_progress", 1000).call("completed", 2000, conclusion="success")
+        job.wait_result()
+        settled(one)
+        before = dump(one.client())
+        row = next(row for row in one.topic("results") if row.headers.get("completed_ms"))
+        evil = "a" * 60_000
+        for name in ("ranks", "issuer", "ended_by"):
+            one.put("results", f"evil {name}", json.dumps({**json.loads(row.value), "job_name": f"evil {name}"}).encode(),
+                    {**row.headers, name: evil})
+        one.put("results", "no repository of ours", json.dumps({**json.loads(row.value), "downstream_repo": evil}).encode(), row.headers)
+        wait_for("what is no row in the DLQ", lambda: [
+            gone for gone in one.topic("dlq") if gone.key == "no repository of ours" and gone.headers["class"] == "poison"])
+        client = one.client()
+        client.config_set("slowlog-log-slower-than", 1_000_000)
+        client.slowlog_reset()
+        one.flush()
+        one.wait_consistent()
+        settled(one)
+        assert not client.slowlog_get(10)
+        assert all(job == dump(client)[key] for key, job in before.items() if key.startswith("crcr:job:"))
+        assert len([key for key in dump(client) if "evil" in key and key.startswith("crcr:job:")]) == 3
+    finally:
+        one.close()

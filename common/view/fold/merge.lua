@@ -50,8 +50,9 @@ end
 -- "rank=letters;rank=letters" and back: one rank for all fields that came from the same fact.
 local function ranks_read(text)
     local ranks = {}
-    for rank, letters in string.gmatch(text or '', '([^=;]+)=([^=;]+)') do
-        for letter in string.gmatch(letters, '.') do
+    for part in string.gmatch(text or '', '[^;]+') do -- anchored: the cost is that of the length
+        local rank, letters = string.match(part, '^([^=]+)=([^=]+)$')
+        for letter in string.gmatch(letters or '', '.') do
             ranks[letter] = rank
         end
     end

@@ -3,13 +3,14 @@
 -- The hash crcr:spent:* has the bytes by the day on which their fact was received.
 
 local DAY_MS = 86400000
+local DAYS_MAX = 1000 -- clocks that are wrong name other days; no fold reads more
 
 -- quota: bytes; 0: Redis is too full for any new job (view/quota.h).
 local function quota_is_full(key, received, ttl, quota)
     local first, sum = math.floor(received / DAY_MS) - math.ceil(tonumber(ttl) * 1000 / DAY_MS), 0
     local flat = redis.call('HGETALL', key)
     for i = 1, #flat, 2 do
-        if tonumber(flat[i]) < first then
+        if tonumber(flat[i]) < first or i > 2 * DAYS_MAX then
             redis.call('HDEL', key, flat[i])
         else
             sum = sum + tonumber(flat[i + 1])

@@ -6,10 +6,10 @@ local RUN_JOBS_MAX = 1000 -- who reports more does not grow Redis with it
 -- The key of the one open job that equals the given one in all but the check_run_id; nil: none, or
 -- several, which are legs of a matrix.
 local function run_open_job(run, job_key, attempt)
-    local name, found = string.match(job_key, '^.*/'), nil
+    local name, open, found = string.match(job_key, '^.*/'), attempt .. ' open', nil
     local flat = redis.call('HGETALL', run)
     for i = 1, #flat, 2 do
-        if flat[i + 1] == attempt .. ' open' and string.sub(flat[i], 1, #name) == name then
+        if flat[i + 1] == open and string.sub(flat[i], 1, #name) == name then
             if found then
                 return nil
             end

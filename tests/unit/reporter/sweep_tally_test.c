@@ -311,11 +311,34 @@ static void hours_and_days_end_with_their_time_and_older_ones_are_not_written(vo
     assert_int_equal(count(f, false, 90, RUN_PULL, FIGURE_COMPLETED), 4);
 }
 
+/* The step in Redis would hold up everybody. */
+static void a_delivery_with_too_many_lines_is_not_counted_and_not_looked_at_again(void **state)
+{
+    struct redis_fixture *f = *state;
+    static char lines[HOURS_TEXT_MAX + 2];
+    const struct redis_value *v;
+    memset(lines, '1', HOURS_TEXT_MAX + 1);
+    fold(f, (struct one){ "1", "1", "success", 5000, NULL });
+    assert_int_equal(
+        redis_call(f->redis, &v,
+                   REDIS_ARGS(STR_LIT("SET"),
+                              key_tallied(NEW_KEY, STR_LIT("d-1"), STR_LIT("org/four")),
+                              str_of(lines)),
+                   NULL),
+        OK);
+    assert_int_equal(sweep(f, LATER), 1);
+    assert_int_equal(marks(f), 0);
+    assert_counts(f, 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(what_is_folded_is_counted_once_and_a_rerun_takes_its_place,
                                redis_fixture_consistent),
+        cmocka_unit_test_setup(
+            a_delivery_with_too_many_lines_is_not_counted_and_not_looked_at_again,
+            redis_fixture_consistent),
         cmocka_unit_test_setup(nightly_runs_are_counted_apart, redis_fixture_consistent),
         cmocka_unit_test_setup(a_nightly_run_is_one_run_whatever_its_deliveries_are,
                                redis_fixture_consistent),

@@ -267,6 +267,40 @@ static void what_the_row_does_not_tell_comes_back_from_headers(void **state)
     result_record_clear(&back);
 }
 
+/* Its work in Redis grows with each text. */
+static void a_text_that_is_longer_than_ours_is_not_known(void **state)
+{
+    static char ranks[RESULT_RANKS_MAX + 2], name[RESULT_TEXT_MAX + 2];
+    struct result_record r, back;
+    struct headers headers;
+    (void)state;
+    memset(ranks, 'a', RESULT_RANKS_MAX + 1);
+    memset(name, 'a', RESULT_TEXT_MAX + 1);
+    for (int i = 0; i < 2; i++) {
+        fill(&r);
+        headers_init(&headers);
+        headers_put(&headers, "ranks", str_of(ranks + i));
+        free(r.artifact_url);
+        r.artifact_url = mem_dup(name + i);
+        free(r.failed_tests);
+        r.failed_tests = mem_dup(name);
+        char *json = json_of(&r);
+        assert_int_equal(result_record_from_json(str_of(json), &back, NULL), OK);
+        result_record_from_headers(&back, &headers);
+        assert_int_equal(!!back.ranks, i);
+        assert_int_equal(!!back.artifact_url, i);
+        assert_string_equal(back.failed_tests, name);
+        free(json);
+        result_record_clear(&back);
+        free(r.repo); /* one that it cannot be without */
+        r.repo = mem_dup(name);
+        json = json_of(&r);
+        assert_int_equal(result_record_from_json(str_of(json), &back, NULL), ERR_REFUSE);
+        free(json);
+        result_record_clear(&r);
+    }
+}
+
 static void what_is_no_result_is_refused(void **state)
 {
     (void)state;
@@ -322,6 +356,7 @@ int main(void)
         cmocka_unit_test(a_hash_and_back_is_the_same),
         cmocka_unit_test(fields_that_are_not_ours_or_do_not_fit_are_passed_over),
         cmocka_unit_test(what_the_row_does_not_tell_comes_back_from_headers),
+        cmocka_unit_test(a_text_that_is_longer_than_ours_is_not_known),
         cmocka_unit_test(what_is_no_result_is_refused),
         cmocka_unit_test(the_hud_gets_raw_parts_and_an_attempt_that_is_a_number),
     };
