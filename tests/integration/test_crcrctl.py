@@ -386,7 +386,7 @@ def test_lag_counts_what_a_group_has_not_done(ctl, life):
     assert len(rows) == 12 and all(row["group"] == f"{ctl.prefix.removesuffix('.')}-router" for row in rows)
     assert sum(row["lag"] for row in rows) == 2 and all(row["committed"] == -1 for row in rows)
     assert "lag 2" in ctl("lag", "crcr-router").stdout and "lag 2" in ctl("lag", rows[0]["group"]).stdout
-    assert len(ctl("lag").stdout.splitlines()) == 14
+    assert len(ctl("lag").stdout.splitlines()) == 17
 
 
 # ---- send-webhook, allowlist ------------------------------------------------------------------------------
