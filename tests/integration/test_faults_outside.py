@@ -6,7 +6,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
-from outside import unasked, unshown, untold, untold_rows  # noqa: E402 (after the path is set)
+from outside import past_commits, unasked, unshown, untold, untold_rows  # noqa: E402 (after the path is set)
 from story import Story, result  # noqa: E402
 
 ENDED, GOING = (3, "completed"), (1, "in_progress")
@@ -99,3 +99,17 @@ def test_each_of_several_rows_in_one_state_is_told_but_not_what_was_written_twic
 def test_a_time_out_is_told_as_an_end():
     assert not untold_rows({OF_L1: {"timed_out": 1}}, {OF_L1: ["completed"]})
     assert untold_rows({OF_L1: {"timed_out": 1, "completed": 0}}, {OF_L1: ["in_progress"]})
+
+
+def test_a_commit_that_its_pull_request_has_gone_past_needs_no_check_run_and_none_that_is_wrong():
+    sent = {f"d{n}": {"sha": f"c{n}", "pr": n // 2} for n in range(4)}
+    seq = {f"d{n}": (f"2026-01-0{n + 1}", n) for n in range(4)}
+    past = past_commits(sent, sent, seq)
+    assert past == {"c0", "c2"}
+    assert past_commits(sent, {"d0": 0, "d2": 0}, seq) == {"c1", "c3"}, "what is not stored was never heard of"
+    calls = {(delivery, "org-j/backend"): ["one"] for delivery in sent}
+    heads = {(f"c{n}", "crcr/org-j/backend"): [("queued", None)] for n in (1, 3)}
+    assert not unshown({}, sent, heads, calls, past=past)
+    assert len(unshown({}, sent, {}, calls, past=past)) == 2
+    ended = {("org-j/backend", "d0", "7", "one"): ENDED}
+    assert len(unshown(ended, sent, heads | {("c0", "crcr/org-j/backend"): [("queued", None)]}, calls, past=past)) == 1
