@@ -252,8 +252,8 @@ static void a_body_that_does_not_come_is_408_and_reported(void **state)
     assert_true(raw_send(fd, "POST /soon HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf"));
     assert_true(raw_expect(fd, "{\"detail\": \"the body did not come in time\"}"));
     assert_true(raw_closed(fd));
+    wait_idle(f); /* it is reported after it was said */
     assert_int_equal(f->refused_by_server, 408);
-    wait_idle(f);
     f->refused_by_server = 0;
     close(fd);
     fd = raw_connect(f->port);
