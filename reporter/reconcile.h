@@ -118,6 +118,7 @@ struct pass {
     size_t n;
     bool required;    /* the aggregate: the downstream is at L4 */
     bool past;        /* likewise: the pull request went on to another head */
+    bool sent_known;  /* the view was not lost since the delivery came */
     size_t unchecked; /* (workflow, job) pairs beyond CRCR_JOB_CHECKS_MAX */
 
     /* The plan, once there is one, and how far it is. */

@@ -268,7 +268,9 @@ static bool check_is_held(struct pass *p, struct github_answer *ret)
     const enum action_kind kind = action_at(p)->kind;
     struct str repo = str_of(p->target->repo);
     enum budget_class class = plan_class(wanted_at(p), &p->has.sent, kind);
-    return github_held(g, upstream_of(p), repo, wanted_at(p)->pr, kinds[kind].budget, class, ret);
+    enum budget_call call =
+        kind == ACTION_CHECK_FIND && !p->sent_known ? BUDGET_READ : kinds[kind].budget;
+    return github_held(g, upstream_of(p), repo, wanted_at(p)->pr, call, class, ret);
 }
 
 static enum err check_call(struct pass *p, struct why *why)
@@ -291,9 +293,10 @@ static enum err check_call(struct pass *p, struct why *why)
         .send_by_ms = clock_boot_ms() + SEND_BY_MS,
         .downstream = str_of(p->target->repo),
         .pr = w->pr,
+        .creates_next = p->sent_known, /* else there mostly is one */
         .paid = p->has.paid_ms > 0 && clock_mono_ms() - p->has.paid_ms < BUDGET_SEARCH_PAYS_MS,
     };
-    p->has.paid_ms = kind == ACTION_CHECK_FIND ? clock_mono_ms() : 0;
+    p->has.paid_ms = kind == ACTION_CHECK_FIND && p->sent_known ? clock_mono_ms() : 0;
     if (kind == ACTION_CHECK_FIND)
         return check_run_find(g, upstream_of(p), &run, check_found, search_ended, p, why);
     if (kind == ACTION_CHECK_CREATE) {

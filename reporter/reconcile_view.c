@@ -129,6 +129,7 @@ enum err pass_view_read(struct pass *p, struct why *why)
         err = view_read(p, why);
     if (!err && before != 0)
         err = view_epoch_get(r->redis, &after, why);
+    p->sent_known = p->has_dispatch && p->dispatch.received_ms >= before / 1000;
     r->view_lost = !err && (before == 0 || after != before);
     return r->view_lost ? why_set(why, ERR_RETRY, "the view is being rebuilt") : err;
 }

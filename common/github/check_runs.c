@@ -129,7 +129,7 @@ struct finding {
     char *repo;
     int64_t app_id; /* 0: the App is configured by client id, so GitHub cannot filter for us */
     enum budget_class class;
-    const struct check_run *first; /* borrowed: the first page pays for its creation, too */
+    const struct check_run *first; /* borrowed; what the first page is to pay for */
     int pages, max_pages;
     bool need_all; /* to miss one of them is a failure */
     check_run_found_fn *found;
@@ -159,7 +159,7 @@ static enum err page_start(struct finding *f, const char *path, struct why *why)
     if (f->first) {
         request.downstream = f->first->downstream;
         request.pr = f->first->pr;
-        request.creates_next = true;
+        request.creates_next = f->first->creates_next;
         f->first = NULL;
     }
     f->pages++;

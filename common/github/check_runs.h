@@ -23,6 +23,7 @@ struct check_run {
     enum budget_class class;
     struct str downstream; /* whose it is; absent: the repo's */
     int64_t pr;            /* of which pull request; 0: of none */
+    bool creates_next;     /* the search for it pays for its creation, too */
     bool paid;             /* its creation, by the search before it */
     int64_t send_by_ms;    /* as in struct github_request */
 };
@@ -42,11 +43,10 @@ struct check_run_found {
     struct str name, external_id, status, conclusion, summary;
 };
 /* found is called for each of our App's check runs of run's name on its commit, over all pages,
- * then done once with the last answer (id 0). The first page pays for the creation of run, too;
- * each page is a call of run's class. When an answer is
- * not OK, done comes at once with it. GET
- * /repos/{repo}/commits/{head_sha}/check-runs?check_name=…&filter=all&per_page=100. A commit that
- * GitHub does not know (404, 422) is ERR_REFUSE. */
+ * then done once with the last answer (id 0). Each page is a call of run's class; the first pays
+ * for the creation of run, too, where run says so. When an answer is not OK, done comes at once
+ * with it. GET /repos/{repo}/commits/{head_sha}/check-runs?check_name=…&filter=all&per_page=100. A
+ * commit that GitHub does not know (404, 422) is ERR_REFUSE. */
 typedef void check_run_found_fn(void *opaque, const struct check_run_found *run);
 enum err check_run_find(struct github *g, struct str repo, const struct check_run *run,
                         check_run_found_fn *found, github_written_fn *done, void *opaque,

@@ -78,7 +78,7 @@ int topic_delay_place(enum topic to);
 bool topic_is_delay(enum topic topic);
 /* Whether what waits in that delay topic may go back to that topic. The dispatcher alone may write
  * dispatch.* and delay.*; what the reporter may write (rdelay.*) becomes no task. callbacks and
- * reconcile go back from any: reporters of before 2026-12 park in delay.*. */
+ * reconcile go back from any: older reporters park them in delay.*. */
 bool topic_delay_may(enum topic delay, enum topic to);
 
 #endif

@@ -82,6 +82,14 @@ past: commits that need have none."""
     return wrong
 
 
+def past_unshown(jobs, sent, shown, past):
+    """Most of these were the head long enough to have their check runs: that half of them has none is no haste of pushes."""
+    named = {(sent[delivery]["sha"], f"crcr/{repo}/CI/{name}") for repo, delivery, _, name in jobs
+             if repo in L4 and delivery in sent and sent[delivery]["sha"] in past}
+    without = sum(1 for key in named if not shown.get(key))
+    return [f"{without} of {len(named)} jobs on earlier heads have no check run"] if without > max(20, len(named) / 2) else []
+
+
 def unasked(shown, downstreams):
     """Check runs of downstreams that have none to show."""
     quiet = tuple(f"crcr/{repo.lower()}" for repo in downstreams if repo.lower() not in L4)
@@ -95,7 +103,8 @@ def missing(case, in_order=False):
     shown = check_runs(state)
     checker = case.checker
     past = past_commits(checker.attempts, checker.stored, checker.seq)
-    wrong = unshown(jobs, checker.attempts, shown, checker.dispatches, checker.superseded_twins(), past)
+    wrong = past_unshown(jobs, checker.attempts, shown, past)
+    wrong += unshown(jobs, checker.attempts, shown, checker.dispatches, checker.superseded_twins(), past)
     if case.is_usual:
         wrong += unasked(shown, case.downstreams)
     if case.hud:

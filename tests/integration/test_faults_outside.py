@@ -6,7 +6,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
-from outside import past_commits, unasked, unshown, untold, untold_rows  # noqa: E402 (after the path is set)
+from outside import past_commits, past_unshown, unasked, unshown, untold, untold_rows  # noqa: E402 (after the path is set)
 from story import Story, result  # noqa: E402
 
 ENDED, GOING = (3, "completed"), (1, "in_progress")
@@ -113,3 +113,12 @@ def test_a_commit_that_its_pull_request_has_gone_past_needs_no_check_run_and_non
     assert len(unshown({}, sent, {}, calls, past=past)) == 2
     ended = {("org-j/backend", "d0", "7", "one"): ENDED}
     assert len(unshown(ended, sent, heads | {("c0", "crcr/org-j/backend"): [("queued", None)]}, calls, past=past)) == 1
+
+
+def test_that_earlier_heads_have_no_check_runs_at_all_is_noticed():
+    sent = {f"d{n}": {"sha": f"c{n}"} for n in range(100)}
+    jobs = {("org-j/backend", delivery, "7", "one"): ENDED for delivery in sent}
+    shown_of = lambda n: {(f"c{k}", "crcr/org-j/backend/CI/one"): [SUCCESS] for k in range(n)}  # noqa: E731
+    past = {one["sha"] for one in sent.values()}
+    assert past_unshown(jobs, sent, shown_of(60), past) == []
+    assert past_unshown(jobs, sent, shown_of(40), past) == ["60 of 100 jobs on earlier heads have no check run"]

@@ -306,7 +306,8 @@ static int finds_refused(struct silent *s, enum budget_class class, int n)
 {
     const struct check_run run = { .name = STR_LIT("crcr/o/r"),
                                    .head_sha = STR_LIT("abc"),
-                                   .class = class };
+                                   .class = class,
+                                   .creates_next = true };
     struct why why;
     int refused = 0;
     for (int i = 0; i < n; i++) {
