@@ -81,12 +81,12 @@ def test_searches_after_a_lost_view_take_nothing_of_what_creates(reporter):
 
 def test_a_commit_that_waits_for_the_budget_and_is_reported_often_holds_up_no_other(reporter):
     """A thousand records in hand are the most that reconcile reads."""
-    restart(reporter, CRCR_BUDGET_CONTENT_HOUR="40")
-    held = [Job(reporter, pr=23, job_name=f"job {number}") for number in range(12)]
+    restart(reporter, CRCR_BUDGET_CONTENT_MINUTE="16")  # waits are short, so that it stays in hand
+    held = [Job(reporter, pr=23, job_name=f"job {number}") for number in range(40)]
     for job in held:
         job.delivery, job.sha, job.workflow["run_id"] = held[0].delivery, held[0].sha, held[0].workflow["run_id"]
         job.call("in_progress", 1000)
-    wait_for("the budget to hold it", lambda: reporter.relay.metric("reporter", "crcr_budget_waits_total", bucket="content_hour") > 0)
+    wait_for("the budget to hold it", lambda: reporter.relay.metric("reporter", "crcr_budget_waits_total", bucket="content_minute") > 0)
     write_all(reporter.relay.kafka, reporter.relay.topic("reconcile"),
               [(f"{held[0].sha}/org/four", b"looked at again", {}, 0)] * 1500)
     Job(reporter, "org/five", pr=24).call("completed", 2000, conclusion="success").wait_check()
