@@ -3,18 +3,19 @@
 #include "../common/worker/park.h"
 #include "route.h"
 
-unsigned dispatch_facts_of(const struct task *task, const struct allowlist *list, int64_t now_ms,
-                           int64_t max_age_ms)
+const char *dispatch_unwanted(const struct task *task, const struct allowlist *list, int64_t now_ms,
+                              int64_t max_age_ms)
 {
-    unsigned known = route_is_old(&task->event, now_ms, max_age_ms) ? FACT_TOO_OLD : 0;
+    if (route_is_old(&task->event, now_ms, max_age_ms))
+        return ROUTE_TOO_OLD;
     if (!list || route_is_suite(task)) /* the upstream itself is in no list */
-        return known;
+        return NULL;
     const struct allowlist_entry *entry = allowlist_find(list, task->repo);
     if (!entry)
-        return known | FACT_NOT_LISTED;
+        return ROUTE_NOT_LISTED;
     if (task->kind == TASK_DISPATCH)
-        return known | (entry->pull_request ? 0 : FACT_NIGHTLY_ONLY);
-    return known | (entry->level >= ROUTE_RERUN_LEVEL ? 0 : FACT_NO_RERUNS);
+        return entry->pull_request ? NULL : "the repository takes nightly runs only";
+    return entry->level >= ROUTE_RERUN_LEVEL ? NULL : ROUTE_NO_RERUNS;
 }
 
 /* ---- before the call ---- */
@@ -50,19 +51,13 @@ static const struct {
     enum task_mark mark; /* of calls */
     const char *reason;
 } rows[] = {
-    /* Nobody wants it any more. */
-    { FACT_TOO_OLD, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_TOO_OLD },
-    { FACT_NOT_LISTED, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_NOT_LISTED },
-    { FACT_NIGHTLY_ONLY, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED,
-      .reason = "the repository takes nightly runs only" },
-    { FACT_NO_RERUNS, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_NO_RERUNS },
-    { FACT_OTHER_CI, ANY_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, .reason = ROUTE_OTHER_CI },
+    { FACT_UNWANTED, ANY_CLAIM, DISPATCH_END, OUTCOME_SKIPPED, .reason = NULL },
     /* It would only take the room of others. */
     { FACT_SLOW, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, AS_LONG_AS_IT_LASTED,
       .reason = "the downstream is slow: all its slots are taken" },
     /* It was sent, is being sent, or has been overtaken. */
-    { FACT_CLAIM_ASKED, CLAIM_DONE, DISPATCH_REPEAT, OUTCOME_DUPLICATE, .reason = NULL },
-    { FACT_CLAIM_ASKED, CLAIM_SUPERSEDED, DISPATCH_SKIP, OUTCOME_SUPERSEDED,
+    { FACT_CLAIM_ASKED, CLAIM_DONE, DISPATCH_END, OUTCOME_DUPLICATE, .reason = NULL },
+    { FACT_CLAIM_ASKED, CLAIM_SUPERSEDED, DISPATCH_END, OUTCOME_SUPERSEDED,
       .reason = "a later event of this pull request was sent already, or waits" },
     { FACT_CLAIM_ASKED, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING, CLAIM_END, .reason = NULL },
     /* It must not be called now. */
@@ -76,7 +71,7 @@ static const struct {
     { FACT_CLAIM_ASKED, CLAIM_FORGOTTEN, DISPATCH_CALL, .mark = MARK_NO_CLAIM },
     /* Without a claim it must be surely ours. */
     { FACT_NOT_SURELY_OURS, ANY_CLAIM, DISPATCH_HOLD, OUTCOME_WAITING, SOON, .reason = NULL },
-    { FACT_REDIS_UNAVAILABLE, ANY_CLAIM, DISPATCH_CALL, .mark = MARK_NO_CLAIM },
+    { FACT_CLAIM_ASKED, CLAIM_NONE, DISPATCH_CALL, .mark = MARK_NO_CLAIM },
 };
 
 struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
@@ -89,12 +84,9 @@ struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
                                        .outcome = rows[i].outcome,
                                        .mark = facts->is_expand ? MARK_NONE : rows[i].mark,
                                        .attempt = facts->attempt,
-                                       .reason = rows[i].reason,
+                                       .reason = rows[i].fact == FACT_UNWANTED ? facts->unwanted
+                                                                               : rows[i].reason,
                                        .because = rows[i].fact };
-        if (d.next == DISPATCH_REPEAT && facts->outcome_unreadable) {
-            d.next = DISPATCH_SKIP;
-            d.reason = "it was sent; what was stored of it is unreadable";
-        }
         const int64_t until_ms[] = { [NOW] = facts->now_ms,
                                      [SOON] = facts->now_ms + SOON_MS,
                                      [CLAIM_END] = facts->busy_until_ms,
@@ -122,7 +114,7 @@ struct dispatch_decision dispatch_decide_answer(const struct github_answer *answ
     struct dispatch_decision d = { .attempt = attempt,
                                    .reason = answer->err ? answer->reason : NULL };
     if (!answer->err) {
-        d.next = DISPATCH_DONE;
+        d.next = DISPATCH_END;
         d.outcome = OUTCOME_DISPATCHED;
         return d;
     }

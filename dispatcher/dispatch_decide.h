@@ -17,15 +17,13 @@
 #define DISPATCH_UNAVAILABLE_MAX_MS 300000
 
 enum dispatch_next {
-    DISPATCH_CLAIM,  /* nothing known so far speaks against the call: take its claim */
-    DISPATCH_CALL,   /* marked, if mark says so */
-    DISPATCH_HOLD,   /* waits in its lane until until_ms; no outcome */
-    DISPATCH_WAIT,   /* an outcome; then again at until_ms, in hand */
-    DISPATCH_PARK,   /* an outcome; then again at until_ms, by way of a delay topic */
-    DISPATCH_SKIP,   /* an outcome; no call */
-    DISPATCH_REPEAT, /* it was sent: the stored outcome is published again */
-    DISPATCH_DONE,   /* an outcome; GitHub took it */
-    DISPATCH_DEAD,   /* an outcome; into the DLQ as dlq_class */
+    DISPATCH_CLAIM, /* nothing known so far speaks against the call: take its claim */
+    DISPATCH_CALL,  /* marked, if mark says so */
+    DISPATCH_HOLD,  /* waits in its lane until until_ms; no outcome */
+    DISPATCH_WAIT,  /* an outcome; then again at until_ms, in hand */
+    DISPATCH_PARK,  /* an outcome; then again at until_ms, by way of a delay topic */
+    DISPATCH_END,   /* an outcome, and nothing more: it was called, or needs no call */
+    DISPATCH_DEAD,  /* an outcome; into the DLQ as dlq_class */
 };
 
 struct dispatch_decision {
@@ -41,26 +39,21 @@ struct dispatch_decision {
 
 /* What is known before a call. A fact is true or not known to be. */
 enum dispatch_fact {
-    FACT_TOO_OLD = 1 << 0,           /* the event, and it is no replay --again */
-    FACT_NOT_LISTED = 1 << 1,        /* the allowlist in force no longer has the repository */
-    FACT_NIGHTLY_ONLY = 1 << 2,      /* it takes no dispatches */
-    FACT_NO_RERUNS = 1 << 3,         /* it is below L3, and this is a re-run */
-    FACT_SLOW = 1 << 4,              /* all its calls are under way, and none has ended for 5 s */
-    FACT_CLAIM_ASKED = 1 << 5,       /* claim says what Redis answered */
-    FACT_REDIS_UNAVAILABLE = 1 << 6, /* it answered nothing */
-    FACT_BREAKER_OPEN = 1 << 7,      /* and this is not its probe */
-    FACT_CLAIM_OLD = 1 << 8,         /* half of its lease is over: the process was paused */
-    FACT_NOT_SURELY_OURS = 1 << 9,   /* the partition: worker_may_act; a claim says more */
-    FACT_OTHER_CI = 1 << 12,         /* the view says that the run to repeat is not Actions' */
+    FACT_UNWANTED = 1 << 0,        /* the reason is in unwanted */
+    FACT_SLOW = 1 << 1,            /* all its calls are under way, and none has ended for 5 s */
+    FACT_CLAIM_ASKED = 1 << 2,     /* claim says what Redis answered */
+    FACT_BREAKER_OPEN = 1 << 3,    /* and this is not its probe */
+    FACT_CLAIM_OLD = 1 << 4,       /* half of its lease is over: the process was paused */
+    FACT_NOT_SURELY_OURS = 1 << 5, /* the partition: worker_may_act; a claim says more */
     /* After the call. */
-    FACT_LIMITED = 1 << 10, /* by GitHub, or by our own budget */
-    FACT_FAILED = 1 << 11,  /* without effect, or nobody knows what became of it */
+    FACT_LIMITED = 1 << 6, /* by GitHub, or by our own budget */
+    FACT_FAILED = 1 << 7,  /* without effect, or nobody knows what became of it */
 };
 struct dispatch_facts {
-    unsigned known; /* enum dispatch_fact, joined */
+    unsigned known;       /* enum dispatch_fact, joined */
+    const char *unwanted; /* why nobody wants it any more */
     enum claim_verdict claim;
-    bool outcome_unreadable; /* CLAIM_DONE: what is stored of it */
-    bool is_expand;          /* a question, which has no effect of its own: it is never marked */
+    bool is_expand; /* a question, which has no effect of its own: it is never marked */
     int attempt;
     int64_t now_ms;        /* monotonic, as all moments here */
     int64_t busy_until_ms; /* CLAIM_BUSY: when that claim has run out */
@@ -68,10 +61,10 @@ struct dispatch_facts {
     double jitter;         /* 0…1 */
 };
 
-/* What the task, its age and the allowlist in force (NULL: there is none yet) say. now_ms is the
- * wall clock. */
-unsigned dispatch_facts_of(const struct task *task, const struct allowlist *list, int64_t now_ms,
-                           int64_t max_age_ms);
+/* Why nobody wants the task any more, by its age and the allowlist in force (NULL: there is none
+ * yet); NULL: it is wanted. now_ms is the wall clock. */
+const char *dispatch_unwanted(const struct task *task, const struct allowlist *list, int64_t now_ms,
+                              int64_t max_age_ms);
 struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts);
 
 /* What follows GitHub's answer to that attempt, or one that could not be made. jitter: 0…1, spreads

@@ -111,7 +111,7 @@ static void refuse(struct expand_task *e, const char *reason)
 static void succeed(struct expand_task *e, const char *nothing)
 {
     struct task_in_hand *t = e->t;
-    const struct dispatch_decision done = { .next = DISPATCH_DONE,
+    const struct dispatch_decision done = { .next = DISPATCH_END,
                                             .outcome =
                                                 nothing ? OUTCOME_SKIPPED : OUTCOME_DISPATCHED,
                                             .attempt = t->task.attempt,

@@ -2,7 +2,7 @@
  * which tasks start, task_in_hand.c what happens to one, dispatch_decide.c why, task_record.c the
  * record that it came in with others, expand_task.c a task of kind expand.
  *
- *   IN_LANE ──▶ CLAIMING ──▶ CALLING ──▶ DECIDED ──▶ PUBLISHING ──▶ STORED ──▶ gone
+ *   IN_LANE ──▶ CLAIMING ──▶ CALLING ──▶ DECIDED ──▶ gone: what follows is on its way to Kafka
  *    ▲  │           │ no call needed        ▲ │ │
  *    │  │           ├───────────────────────┘ │ │ wait > 10 s
  *    │  │           │ another is calling      │ └───▶ LEAVING ──▶ gone, with the rest of its record
@@ -10,11 +10,8 @@
  *       │                wait ≤ 10 s                       │
  *       └─────── the partition goes, its record had begun ─┘
  *
- * Only what was sent, and is published for the first time, passes STORED; all else is gone after
- * PUBLISHING.
- *
  * Redis is asked in batches, one round trip each: the claims of all that start, and of all that are
- * decided or stored since the last turn. Everything is on the tier's own thread. */
+ * decided since the last turn. Everything is on the tier's own thread. */
 #ifndef CRCR_DISPATCHER_SENDER_H
 #define CRCR_DISPATCHER_SENDER_H
 
@@ -48,7 +45,7 @@ struct sender {
     struct worker *worker;
     struct lanes *lanes;
     struct breakers *breakers;
-    struct task_in_hand *finishing; /* DECIDED or STORED: their claims are next */
+    struct task_in_hand *finishing; /* DECIDED: their claims are next */
     struct task_record *leaving;    /* all that is left of them is LEAVING */
     size_t in_flight;               /* CALLING */
     int64_t claiming_ms;    /* clock_boot_ms: when the last batch was about to ask for its claims */
@@ -58,13 +55,11 @@ struct sender {
 };
 
 enum task_state {
-    TASK_IN_LANE,    /* waits for its turn, or for its time */
-    TASK_CLAIMING,   /* Redis is asked for its claim */
-    TASK_CALLING,    /* GitHub has it, or its expand is under way */
-    TASK_DECIDED,    /* what follows is known; its claim is finished or given back first */
-    TASK_PUBLISHING, /* its outcome, and what else follows, is on its way to Kafka */
-    TASK_STORED,     /* all of that is stored; its claim says so, and it is done */
-    TASK_LEAVING,    /* is written with the rest of its record, once nothing of that is here */
+    TASK_IN_LANE,  /* waits for its turn, or for its time */
+    TASK_CLAIMING, /* Redis is asked for its claim */
+    TASK_CALLING,  /* GitHub has it, or its expand is under way */
+    TASK_DECIDED,  /* what follows is known; its claim is finished or given back first */
+    TASK_LEAVING,  /* is written with the rest of its record, once nothing of that is here */
 };
 enum task_exit {
     EXIT_PARK, /* into a delay topic, until decision.until_ms */
@@ -80,7 +75,8 @@ struct task_in_hand {
     struct task task;           /* borrows from the work's record */
     enum task_state state;
     enum task_exit exit;               /* LEAVING */
-    char owner[128];                   /* of the claim; "" while this attempt has asked for none */
+    char owner[128];                   /* of the claim; "" while this attempt has none */
+    struct claim_call called;          /* the call of which it is a duplicate */
     struct dispatch_decision decision; /* from DECIDED on, also while it waits IN_LANE for its next
                                           attempt; its reason is in outcome.error */
     struct outcome outcome;
@@ -105,8 +101,7 @@ double sender_jitter(struct sender *s);
 
 /* Takes what is due, claims it and calls GitHub, up to SENDER_IN_FLIGHT_MAX (task_start.c). */
 void tasks_start(struct sender *s);
-/* Finishes or gives back the claims of what is decided or stored, and goes on with it: publishes
- * what follows; is done. */
+/* Finishes or gives back the claims of what is decided, and publishes what follows. */
 void tasks_finish(struct sender *s);
 
 /* GitHub's answer, to a call or to a question of an expand. */

@@ -40,12 +40,6 @@ void task_forget(struct task_in_hand *t)
     task_record_end(t, false);
 }
 
-static void done(struct task_in_hand *t)
-{
-    work_done(t->work);
-    task_record_end(t, true);
-}
-
 /* ---- decided ---- */
 
 static void log_decided(const struct task_in_hand *t)
@@ -60,13 +54,11 @@ static void log_decided(const struct task_in_hand *t)
         [OUTCOME_FAILED] = { "dispatch_failed", LOG_WARN },
         [OUTCOME_SUPERSEDED] = { "dispatch_skipped", LOG_INFO },
         [OUTCOME_SKIPPED] = { "dispatch_skipped", LOG_INFO },
-        [OUTCOME_DUPLICATE] = { "dispatch_skipped", LOG_INFO },
+        [OUTCOME_DUPLICATE] = { "dispatch_repeated", LOG_INFO },
     };
     const struct outcome *o = &t->outcome;
-    bool repeated = t->decision.next == DISPATCH_REPEAT;
     log_write(
-        repeated ? LOG_INFO : kinds[o->outcome].level,
-        repeated ? "dispatch_repeated" : kinds[o->outcome].event,
+        kinds[o->outcome].level, kinds[o->outcome].event,
         (const struct log_field[]){
             LOG_STR("delivery", t->task.event.delivery),
             LOG_STR("repo", t->task.repo),
@@ -90,8 +82,19 @@ static void mark(struct task_in_hand *t, enum task_mark reason)
         t->task.maybe_duplicate = reason;
 }
 
+/* An outcome that says of the call what its claim remembers. */
+static void as_called(struct outcome *o, const struct claim_call *call)
+{
+    if (call->at_ms)
+        o->at_ms = call->at_ms;
+    if (call->attempt)
+        o->attempt = call->attempt;
+    o->http_status = call->http_status;
+    o->maybe_duplicate = call->maybe_duplicate;
+}
+
 /* Notes what was decided, with its outcome; tasks_finish goes on with it. answer: GitHub's, to a
- * call; else NULL. A repeated outcome is there already. */
+ * call; else NULL. */
 static void decision_set(struct task_in_hand *t, const struct dispatch_decision *decision,
                          const struct github_answer *answer)
 {
@@ -100,8 +103,9 @@ static void decision_set(struct task_in_hand *t, const struct dispatch_decision 
         t->s->in_flight--;
     t->state = TASK_DECIDED;
     t->decision = *decision;
-    if (decision->next != DISPATCH_REPEAT)
-        outcome_now(o, &t->task, decision->outcome, decision->reason);
+    outcome_now(o, &t->task, decision->outcome, decision->reason);
+    if (decision->outcome == OUTCOME_DUPLICATE)
+        as_called(o, &t->called);
     if (answer)
         o->http_status = answer->status;
     if (answer && answer->sent_ms)
@@ -240,22 +244,6 @@ void task_follow(struct task_in_hand *t, const struct dispatch_decision *decisio
 
 /* ---- publishing ---- */
 
-/* All that was put for it is stored. A claim that is done says from now on that it was published,
- * so that a repeat is a plain duplicate. */
-static void stored(void *opaque)
-{
-    struct task_in_hand *t = opaque;
-    bool is_news = t->decision.next == DISPATCH_DONE ||
-                   (t->decision.next == DISPATCH_REPEAT && t->outcome.outcome != OUTCOME_DUPLICATE);
-    if (!is_news) {
-        done(t);
-        return;
-    }
-    t->state = TASK_STORED;
-    t->outcome.outcome = OUTCOME_DUPLICATE;
-    DL_APPEND(t->s->finishing, t);
-}
-
 static void publish(struct task_in_hand *t)
 {
     struct dispatch_decision *d = &t->decision;
@@ -280,8 +268,8 @@ static void publish(struct task_in_hand *t)
         task_record_leave(t, EXIT_PARK);
         return;
     }
-    t->state = TASK_PUBLISHING;
-    work_then(t->work, stored, t);
+    work_done(t->work);
+    task_record_end(t, true);
 }
 
 /* ---- the ends of claims ---- */
@@ -290,24 +278,15 @@ enum claim_end { KEEP, FINISH, RELEASE };
 
 static enum claim_end claim_end_of(const struct task_in_hand *t)
 {
-    if (t->state == TASK_STORED)
-        return FINISH;
-    if (!t->owner[0]) /* none was asked for */
+    if (!t->owner[0])
         return KEEP;
-    switch (t->decision.next) {
-    case DISPATCH_SKIP: /* none was taken */
-    case DISPATCH_REPEAT:
-        return KEEP;
-    case DISPATCH_DONE:
-        return FINISH;
-    default: /* surely without effect at GitHub, unless it is marked: then it is unknown */
-        return t->task.maybe_duplicate ? FINISH : RELEASE;
-    }
+    /* Else surely without effect at GitHub, unless it is marked: then it is unknown. */
+    return t->decision.next == DISPATCH_END || t->task.maybe_duplicate ? FINISH : RELEASE;
 }
 
 /* Claims end before anything is published: what a crash from here on leaves behind is not called a
  * second time (done), or is known to be perhaps the second (unknown). One that Redis did not take
- * is finished once more when all is stored; then the fold restores it from the outcome. */
+ * the fold restores from the outcome. */
 void tasks_finish(struct sender *s)
 {
     struct task_in_hand *due = s->finishing, *t, *next;
@@ -337,10 +316,7 @@ void tasks_finish(struct sender *s)
         if (err && !s->redis_unavailable)
             log_warn("claim_not_finished", LOG_STR("delivery", t->task.event.delivery),
                      LOG_STR("repo", t->task.repo), LOG_STR("error", str_of(why.text)));
-        if (t->state == TASK_STORED)
-            done(t);
-        else
-            publish(t);
+        publish(t);
     }
     task_records_finish(s);
 }

@@ -12,6 +12,7 @@
 static struct dispatch_facts facts_of(struct task_in_hand *t, unsigned known)
 {
     return (struct dispatch_facts){ .known = known,
+                                    .claim = CLAIM_NONE,
                                     .is_expand = t->task.kind == TASK_EXPAND,
                                     .attempt = t->task.attempt,
                                     .now_ms = clock_mono_ms(),
@@ -35,13 +36,20 @@ bool rerun_is_of_other_ci(const struct task_in_hand *t, const struct route *reru
     return other && !actions; /* both may have a run of that number */
 }
 
-/* What its age, the allowlist in force and the view say. */
-static unsigned known_of(const struct task_in_hand *t, const struct allowlist_version *version)
+/* What is known before a claim is asked for: its age, the allowlist in force and the view say
+ * whether it is wanted. */
+static struct dispatch_facts facts_before(struct task_in_hand *t, unsigned known,
+                                          const struct allowlist_version *version)
 {
     const struct task *task = &t->task;
     const struct route rerun = { .repo = task->repo, .kind = task->kind, .run_id = task->run_id };
-    return dispatch_facts_of(task, version->list, clock_wall_ms(), t->s->d->max_age_ms) |
-           (rerun_is_of_other_ci(t, &rerun) ? FACT_OTHER_CI : 0);
+    struct dispatch_facts facts = facts_of(t, known);
+    facts.unwanted = dispatch_unwanted(task, version->list, clock_wall_ms(), t->s->d->max_age_ms);
+    if (!facts.unwanted && rerun_is_of_other_ci(t, &rerun))
+        facts.unwanted = ROUTE_OTHER_CI;
+    if (facts.unwanted)
+        facts.known |= FACT_UNWANTED;
+    return facts;
 }
 
 static struct task_in_hand *taken(struct lane_item *item)
@@ -116,31 +124,28 @@ static void collect_claim(struct start *start, struct why *why)
         [CLAIM_TAKEN] = "taken",     [CLAIM_FORGOTTEN] = "forgotten",
         [CLAIM_EXPIRED] = "expired", [CLAIM_BUSY] = "busy",
         [CLAIM_DONE] = "done",       [CLAIM_SUPERSEDED] = "superseded",
-        [CLAIM_UNPAID] = "unpaid",
+        [CLAIM_UNPAID] = "unpaid",   [CLAIM_NONE] = "none",
     };
     struct task_in_hand *t = start->t;
     struct dispatch_facts *facts = &start->facts;
     struct github_answer refused;
-    struct claim_answer claim;
+    struct claim_answer claim = { .verdict = CLAIM_NONE };
     bool answered = start->asked && !claim_collect(t->s->clients.redis, &claim, why);
     note_redis(t->s, answered, why->text);
     metrics_add(role_metrics(t->s->role), M_CLAIMS,
-                METRIC_LABELS(t->s->tier, str_of(answered ? names[claim.verdict] : "none")), 1);
-    *facts = facts_of(t, answered ? FACT_CLAIM_ASKED : FACT_REDIS_UNAVAILABLE);
-    if (!answered)
-        return;
+                METRIC_LABELS(t->s->tier, str_of(names[claim.verdict])), 1);
+    *facts = facts_of(t, FACT_CLAIM_ASKED);
     facts->claim = claim.verdict;
     facts->busy_until_ms = clock_mono_ms() + claim.wait_ms + 1;
-    facts->outcome_unreadable = !claim.outcome.delivery_id[0];
-    t->outcome = claim.outcome;
+    t->called = claim.call;
+    if (claim.verdict > CLAIM_EXPIRED && claim.verdict != CLAIM_NONE)
+        t->owner[0] = 0;
     if (!start->bill.shared.account.ptr ||
         (claim.verdict > CLAIM_EXPIRED && claim.verdict != CLAIM_UNPAID))
         return;
     t->paid = github_bill_answered(t->s->clients.github, &start->bill, &claim.budget, &refused);
-    if (t->paid)
-        return;
-    t->owner[0] = 0;
-    task_answered(t, &refused);
+    if (!t->paid)
+        task_answered(t, &refused);
 }
 
 static void decide_and_call(struct start *start)
@@ -202,7 +207,7 @@ void tasks_start(struct sender *s)
     while (s->in_flight + n < SENDER_IN_FLIGHT_MAX &&
            (item = lanes_take(s->lanes, clock_mono_ms()))) {
         struct task_in_hand *t = taken(item);
-        const struct dispatch_facts facts = facts_of(t, known_of(t, version));
+        const struct dispatch_facts facts = facts_before(t, 0, version);
         const struct dispatch_decision decision = dispatch_decide(&facts);
         if (decision.next == DISPATCH_CLAIM)
             batch[n++] = (struct start){ .t = t };
@@ -215,7 +220,7 @@ void tasks_start(struct sender *s)
     int64_t since_ms;
     while ((item = lanes_take_stuck(s->lanes, clock_mono_ms(), &since_ms))) {
         struct task_in_hand *t = taken(item);
-        struct dispatch_facts facts = facts_of(t, FACT_SLOW | known_of(t, version));
+        struct dispatch_facts facts = facts_before(t, FACT_SLOW, version);
         facts.since_ms = since_ms;
         const struct dispatch_decision decision = dispatch_decide(&facts);
         task_follow(t, &decision);

@@ -5,26 +5,26 @@
 -- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms,
 -- '1' if a later event of the lane that makes this one needless waits already (it counts only where
 -- this one surely had no effect); then the args of budget().
--- Returns {verdict, ms until another's claim runs out, outcome}, and what budget() returned if it was
--- asked.
+-- Returns {verdict, ms until another's claim runs out or the moment of the call that was made, what its
+-- end says of that call}, and what budget() returned if it was asked.
 -- "forgotten" is "taken" when that there is no claim proves nothing: Redis was emptied after the event
 -- was received. The epoch is gone then, or is a later one: it is the moment, in microseconds of
 -- Redis's clock, in which somebody began to restore what was lost.
 --
---   (none) ──▶ sending ──▶ done        an outcome is known: never call again
+--   (none) ──▶ sending ──▶ done        it is over: never call again
 --                 │  └───▶ unknown     called, no answer seen: the next one is perhaps the second
 --                 └──────▶ (none)      released: surely without effect at GitHub
 --
 -- How long a claim holds is measured by Redis's own clock: those of the replicas may differ.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local ttl = tonumber(ARGV[4])
+local ttl = ARGV[4]
 local lane = KEYS[3] ~= KEYS[1] and KEYS[3]
 
-local claim = redis.call('HMGET', KEYS[1], 'state', 'owner', 'until_ms', 'outcome')
+local claim = redis.call('HMGET', KEYS[1], 'state', 'owner', 'until_ms', 'outcome', 'dispatched_ms')
 local state, owner, until_ms = claim[1], claim[2], tonumber(claim[3] or '0')
 if state == 'done' then
-  return { 'done', '0', claim[4] or '' }
+  return { 'done', claim[5] or '0', claim[4] or '' }
 end
 if state == 'sending' and owner ~= ARGV[1] and until_ms > now then
   return { 'busy', string.format('%.0f', until_ms - now), '' }

@@ -1,8 +1,8 @@
 -- with: superseded.lua
 -- Restores what an outcome says of a claim and of the last seq of its lane.
 -- KEYS: the claim; the lane's last seq, or the claim again where there is none.
--- ARGV: state (done, unknown, '' for nothing), outcome, ttl_s, pr, head_sha, level, event_type,
--- dispatched_ms, seq. Returns 1.
+-- ARGV: state (done, unknown, '' for nothing), what is said of the call, ttl_s, pr, head_sha, level,
+-- event_type, dispatched_ms, seq. Returns 1.
 -- What a sender does meanwhile is newer than any outcome: neither sending nor done is touched. But when
 -- the outcome says that it was sent, a sending that has run out is over, and so is one that was taken
 -- before that call: Redis was unavailable when it ended.

@@ -1,10 +1,12 @@
 #include "claims.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "keys.h"
 
-#define CLAIM_TTL_S 604800 /* 7 d, as long as the tasks themselves are kept */
+#define CLAIM_TTL_S    604800 /* 7 d, as long as the tasks themselves are kept */
+#define CALL_TEXT_SIZE 64
 
 extern const char view_claim_lua[], view_claim_finish_lua[], view_claim_release_lua[],
     view_claim_restore_lua[];
@@ -71,6 +73,34 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
     return redis_queue_script(r, &claim_script, keys, n, argv, why);
 }
 
+/* "204 1 answer_unseen": HTTP status, attempt, mark. */
+static struct str call_text(char to[CALL_TEXT_SIZE], const struct outcome *o)
+{
+    int n = snprintf(to, CALL_TEXT_SIZE, "%d %d %s", o->http_status, o->attempt,
+                     task_mark_name(o->maybe_duplicate));
+    return (struct str){ to, (size_t)n };
+}
+
+static struct claim_call call_read(struct str at, struct str text)
+{
+    struct claim_call call = { 0 };
+    struct outcome o;
+    struct str status, attempt;
+    int64_t number;
+    if (str_to_i64(at, &number))
+        call.at_ms = number;
+    if (outcome_from_json(text, &o, NULL) == OK) { /* a dispatcher of before wrote it */
+        call.http_status = o.http_status;
+        call.attempt = o.attempt;
+        call.maybe_duplicate = o.maybe_duplicate;
+    } else if (str_split(&text, ' ', &status) && str_split(&text, ' ', &attempt)) {
+        call.http_status = str_to_i64(status, &number) ? (int)number : 0;
+        call.attempt = str_to_i64(attempt, &number) ? (int)number : 0;
+        call.maybe_duplicate = task_mark_parse(text);
+    }
+    return call;
+}
+
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why)
 {
     const struct redis_value *v;
@@ -83,11 +113,10 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
         if (!str_is(v->items[0].text, verdicts[i].name))
             continue;
         struct claim_answer answer = { .verdict = verdicts[i].verdict };
-        if (!str_to_i64(v->items[1].text, &answer.wait_ms))
+        if (answer.verdict == CLAIM_DONE)
+            answer.call = call_read(v->items[1].text, v->items[2].text);
+        else if (!str_to_i64(v->items[1].text, &answer.wait_ms))
             answer.wait_ms = 0;
-        if (answer.verdict == CLAIM_DONE &&
-            outcome_from_json(v->items[2].text, &answer.outcome, why))
-            answer.outcome = (struct outcome){ .outcome = OUTCOME_DUPLICATE };
         if (v->n > 3)
             budget_answer_read(v->items + 3, &answer.budget);
         *ret = answer;
@@ -99,18 +128,16 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
                             const struct outcome *outcome, bool supersede, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) json = BUF_INIT(8192);
-    char seq[TASK_SEQ_TEXT_SIZE];
-    bool done = outcome->outcome == OUTCOME_DISPATCHED || outcome->outcome == OUTCOME_DUPLICATE;
+    char seq[TASK_SEQ_TEXT_SIZE], call[CALL_TEXT_SIZE];
+    bool done = outcome->outcome == OUTCOME_DISPATCHED || outcome->outcome == OUTCOME_SKIPPED;
     task_seq_text(&task->seq, seq);
-    outcome_to_json(outcome, &json);
     struct str claim = claim_key(NEW_KEY, task);
     const struct str argv[] = {
         claim,
         supersede ? key_seq(NEW_KEY, task->repo, task->event_key) : claim,
         str_of(owner),
         done ? STR_LIT("done") : STR_LIT("unknown"),
-        buf_str(&json),
+        call_text(call, outcome),
         STR_NUMBER(CLAIM_TTL_S),
         STR_NUMBER(task->event.pr),
         not_absent(task->event.head_sha),
@@ -152,9 +179,8 @@ static const struct {
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
                              bool *queued, struct why *why)
 {
-    struct buf CLEANUP(buf_clear) json = BUF_INIT(8192);
+    char call[CALL_TEXT_SIZE];
     struct str repo = str_of(outcome->repo);
-    struct outcome stored = *outcome;
     int64_t ttl_s = CLAIM_TTL_S - (age_ms > 0 ? age_ms / 1000 : 0);
     const char *state = says[outcome->outcome].state;
     if (!*state && outcome->maybe_duplicate) /* an earlier call was unknown */
@@ -166,16 +192,13 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
     *queued = named && ttl_s > 0 && (*state || moved);
     if (!*queued)
         return OK;
-    if (str_is(str_of(state), "done")) /* it is published: this is where we have it from */
-        stored.outcome = OUTCOME_DUPLICATE;
-    outcome_to_json(&stored, &json);
     struct str claim = key_claim(NEW_KEY, str_of(outcome->delivery_id), repo, outcome->kind,
                                  str_of(outcome->run_id), str_of(outcome->again));
     const struct str argv[] = {
         claim,
         moved ? key_seq(NEW_KEY, repo, str_of(outcome->event_key)) : claim,
         str_of(state),
-        buf_str(&json),
+        call_text(call, outcome),
         STR_NUMBER(ttl_s),
         STR_NUMBER(outcome->pr_number),
         str_of(outcome->head_sha),

@@ -1,5 +1,5 @@
 /* Claims: one dispatch per (delivery, downstream, kind, run). States sending(until, owner) →
- * done(outcome, at), written before the call; also the dispatch record that a fast callback needs.
+ * done(call), written before the call; also the dispatch record that a fast callback needs.
  * Repository names in keys are lower-case. */
 #ifndef CRCR_VIEW_CLAIMS_H
 #define CRCR_VIEW_CLAIMS_H
@@ -20,14 +20,21 @@ enum claim_verdict {
     CLAIM_EXPIRED,    /* ours, but an earlier owner never said how its call ended: call with
                          maybe_duplicate */
     CLAIM_BUSY,       /* another owner is sending: hold the lane for wait_ms */
-    CLAIM_DONE,       /* it was sent: emit the stored outcome again */
+    CLAIM_DONE,       /* it was sent: a duplicate */
     CLAIM_SUPERSEDED, /* a later seq of the lane was sent already, or waits */
     CLAIM_UNPAID,     /* no claim was taken: the budget refuses the call */
+    CLAIM_NONE,       /* Redis did not answer; claim_collect gives an error */
+};
+/* What a claim remembers of a call. 0: that is not known. */
+struct claim_call {
+    int64_t at_ms; /* wall clock: the moment it was sent */
+    int http_status, attempt;
+    enum task_mark maybe_duplicate;
 };
 struct claim_answer {
     enum claim_verdict verdict;
     int64_t wait_ms;             /* BUSY: until it runs out */
-    struct outcome outcome;      /* DONE; delivery_id is empty when what is stored cannot be read */
+    struct claim_call call;      /* DONE */
     struct budget_answer budget; /* of the bill; UNPAID, and when the claim was taken */
 };
 
@@ -46,11 +53,10 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
                      int64_t dispatched_ms, bool supersede, bool overtaken,
                      const struct budget_bill *bill, struct why *why) MUST_CHECK;
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
-/* The end of a claim, queued and collected in the same way. finish: sending → done(outcome) when
- * the outcome is dispatched or duplicate, else → unknown (whoever claims next gets CLAIM_EXPIRED).
- * Also where no claim was taken: Redis was unavailable then. A done claim may be finished again by
- * anyone, as done: what is stored is what CLAIM_DONE gives. supersede, as for claim_queue: the seq
- * becomes the lane's last in the same step, unless a later one is. */
+/* The end of a claim, queued and collected in the same way. finish: sending → done(call) when the
+ * outcome is dispatched or skipped, else → unknown (whoever claims next gets CLAIM_EXPIRED). Also
+ * where no claim was taken: Redis was unavailable then. What is done stays done. supersede, as for
+ * claim_queue: the seq becomes the lane's last in the same step, unless a later one is. */
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
                             const struct outcome *outcome, bool supersede,
                             struct why *why) MUST_CHECK;

@@ -11,18 +11,19 @@ extern const char view_fold_dispatch_lua[];
 static _Thread_local struct redis_script fold_script = { .source = view_fold_dispatch_lua };
 
 /* Which of two outcomes of one dispatch stays, whatever their order. A call that went through is
- * never hidden by what was tried before or after it; what could still change weighs least. */
+ * never hidden by what was tried before or after it; what could still change weighs least. A
+ * duplicate is of a call that went through, and may be the first that is heard of it. */
 static const struct {
     char weight[2];
     const char *sent_field; /* the call went out, or may have */
 } outcomes[] = {
-    [OUTCOME_DISPATCHED] = { "6", "dispatched_ms" },
+    [OUTCOME_DISPATCHED] = { "7", "dispatched_ms" },
+    [OUTCOME_DUPLICATE] = { "6", "dispatched_ms" },
     [OUTCOME_FAILED] = { "5", "" },
     [OUTCOME_UNKNOWN] = { "4", "unknown_ms" },
     [OUTCOME_SUPERSEDED] = { "3", "" },
     [OUTCOME_SKIPPED] = { "2", "" },
     [OUTCOME_WAITING] = { "1", "" },
-    [OUTCOME_DUPLICATE] = { "0", "" },
 };
 
 /* What the aggregate check run of a commit may be about. A record of before the action was stored
@@ -43,6 +44,7 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
     int64_t came_ms = o->received_ms > 0 ? o->received_ms : o->at_ms;
     struct str id = str_of(o->delivery_id), repo = str_of(o->repo);
     struct str came = STR_NUMBER(came_ms);
+    enum outcome_kind shown = o->outcome == OUTCOME_DUPLICATE ? OUTCOME_DISPATCHED : o->outcome;
     struct str at = STR_NUMBER(o->at_ms), key = key_dispatch(NEW_KEY, id, repo);
     const struct str argv[] = {
         key,
@@ -63,7 +65,7 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         STR_LIT("delivery"),
         id,
         STR_LIT("outcome"),
-        str_of(outcome_kind_name(o->outcome)),
+        str_of(outcome_kind_name(shown)),
         STR_LIT("repo"),
         repo,
         STR_LIT("event_type"),

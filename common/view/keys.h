@@ -14,7 +14,8 @@
  * crcr:rebuild                              hash    fold        fold, crcrctl      -
  *   the lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
- *   state sending/done, owner, until_ms, outcome, pr, head_sha, level, event_type, dispatched_ms
+ *   state sending/done/unknown, owner, until_ms, pr, head_sha, level, event_type, dispatched_ms;
+ *   outcome: HTTP status, attempt and mark of the call (JSON in those of before)
  *   |<id> follows in claims of a replay --again
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
  *   last task_seq sent

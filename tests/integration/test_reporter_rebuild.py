@@ -198,7 +198,7 @@ def test_what_was_dispatched_is_not_dispatched_again(reporter):
         "delivery_id": job.delivery, "repo": "org/four", "tier": "L4", "kind": "dispatch",
         "event_type": "pull_request", "pr_number": 171, "head_sha": job.sha, "outcome": "dispatched",
         "http_status": 204, "attempt": 1, "latency_ms": 5, "error": None, "at": at,
-        "maybe_duplicate": False, "seq": "1795231200000:3:17", "event_key": "pytorch/pytorch#171"},
+        "maybe_duplicate": "answer_unseen", "seq": "1795231200000:3:17", "event_key": "pytorch/pytorch#171"},
         {"delivery": job.delivery, "repo": "org/four"})
     settled(reporter)
     reporter.flush()
@@ -207,7 +207,7 @@ def test_what_was_dispatched_is_not_dispatched_again(reporter):
     claim = client.hgetall(f"crcr:claim:{job.delivery}|org/four|dispatch|")
     assert (claim["state"], claim["pr"], claim["head_sha"], claim["level"]) == \
         ("done", "171", job.sha, "4")
-    assert json.loads(claim["outcome"])["outcome"] == "duplicate"
+    assert claim["outcome"] == "204 1 answer_unseen"
     assert client.get("crcr:seq:org/four|pytorch/pytorch#171") == "1795231200000:3:17"
     assert 6 * 86_400 < client.ttl(f"crcr:claim:{job.delivery}|org/four|dispatch|") <= 7 * 86_400
 

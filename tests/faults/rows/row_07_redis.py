@@ -25,9 +25,8 @@ def view(client):
             read = {"hash": client.hgetall, "set": lambda key: sorted(client.smembers(key)), "string": client.get,
                     "zset": lambda key: client.zrange(key, 0, -1, withscores=True)}
             content[key] = read[client.type(key)](key)
-            if key.startswith("crcr:claim:"):  # the outcome of its twin, a duplicate, tells the same but for that word
-                content[key] = {field: value.replace('"outcome":"duplicate"', '"outcome":"dispatched"')
-                                for field, value in content[key].items() if field not in OF_ONE_OWNER}
+            if key.startswith("crcr:claim:"):
+                content[key] = {field: value for field, value in content[key].items() if field not in OF_ONE_OWNER}
     return content
 
 

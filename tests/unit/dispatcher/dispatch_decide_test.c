@@ -18,6 +18,7 @@
 static struct dispatch_decision decide(unsigned known, enum claim_verdict claim)
 {
     const struct dispatch_facts facts = { .known = known,
+                                          .unwanted = "nobody wants it",
                                           .claim = claim,
                                           .attempt = 3,
                                           .now_ms = NOW,
@@ -41,13 +42,10 @@ static void each_row_of_the_table(void **state)
         const char *reason;
     } rows[] = {
         { 0, NO_CLAIM, DISPATCH_CLAIM, 0, 0, MARK_NONE, NULL },
-        { FACT_TOO_OLD, NO_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, 0, 0, "CRCR_MAX_EVENT_AGE" },
-        { FACT_NOT_LISTED, NO_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, 0, 0, "not in the allowlist" },
-        { FACT_NIGHTLY_ONLY, NO_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, 0, 0, "nightly" },
-        { FACT_NO_RERUNS, NO_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED, 0, 0, "levels 3 and 4" },
+        { FACT_UNWANTED, NO_CLAIM, DISPATCH_END, OUTCOME_SKIPPED, 0, 0, "nobody wants it" },
         { FACT_SLOW, NO_CLAIM, DISPATCH_PARK, OUTCOME_WAITING, 60000, 0, "slow" },
-        { FACT_CLAIM_ASKED, CLAIM_DONE, DISPATCH_REPEAT, OUTCOME_DUPLICATE, 0, 0, NULL },
-        { FACT_CLAIM_ASKED, CLAIM_SUPERSEDED, DISPATCH_SKIP, OUTCOME_SUPERSEDED, 0, 0, "later" },
+        { FACT_CLAIM_ASKED, CLAIM_DONE, DISPATCH_END, OUTCOME_DUPLICATE, 0, 0, NULL },
+        { FACT_CLAIM_ASKED, CLAIM_SUPERSEDED, DISPATCH_END, OUTCOME_SUPERSEDED, 0, 0, "later" },
         { FACT_CLAIM_ASKED, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING, 40000, 0, NULL },
         { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_TAKEN, DISPATCH_WAIT, OUTCOME_WAITING, 0, 0,
           "was paused" },
@@ -56,7 +54,7 @@ static void each_row_of_the_table(void **state)
         { FACT_CLAIM_ASKED, CLAIM_TAKEN, DISPATCH_CALL, 0, 0, MARK_NONE, NULL },
         { FACT_CLAIM_ASKED, CLAIM_EXPIRED, DISPATCH_CALL, 0, 0, MARK_CLAIM_EXPIRED, NULL },
         { FACT_CLAIM_ASKED, CLAIM_FORGOTTEN, DISPATCH_CALL, 0, 0, MARK_NO_CLAIM, NULL },
-        { FACT_REDIS_UNAVAILABLE, NO_CLAIM, DISPATCH_CALL, 0, 0, MARK_NO_CLAIM, NULL },
+        { FACT_CLAIM_ASKED, CLAIM_NONE, DISPATCH_CALL, 0, 0, MARK_NO_CLAIM, NULL },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct dispatch_decision d = decide(rows[i].known, rows[i].claim);
@@ -82,20 +80,20 @@ static void the_first_row_decides(void **state)
         enum dispatch_next next;
         enum outcome_kind outcome;
     } rows[] = {
-        { FACT_TOO_OLD | FACT_NOT_LISTED | FACT_SLOW, NO_CLAIM, DISPATCH_SKIP, OUTCOME_SKIPPED },
+        { FACT_UNWANTED | FACT_SLOW, NO_CLAIM, DISPATCH_END, OUTCOME_SKIPPED },
         /* What was sent, or is overtaken, needs no call, whatever else is. */
-        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD | FACT_BREAKER_OPEN, CLAIM_DONE, DISPATCH_REPEAT,
+        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD | FACT_BREAKER_OPEN, CLAIM_DONE, DISPATCH_END,
           OUTCOME_DUPLICATE },
-        { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_SUPERSEDED, DISPATCH_SKIP,
+        { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_SUPERSEDED, DISPATCH_END,
           OUTCOME_SUPERSEDED },
         { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING },
         /* After a pause the claim may be another's: it is asked for again before anything else. */
         { FACT_CLAIM_ASKED | FACT_CLAIM_OLD | FACT_BREAKER_OPEN, CLAIM_EXPIRED, DISPATCH_WAIT,
           OUTCOME_WAITING },
-        { FACT_REDIS_UNAVAILABLE | FACT_CLAIM_OLD, NO_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING },
-        { FACT_REDIS_UNAVAILABLE | FACT_BREAKER_OPEN, NO_CLAIM, DISPATCH_PARK, OUTCOME_WAITING },
+        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_NONE, DISPATCH_WAIT, OUTCOME_WAITING },
+        { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_NONE, DISPATCH_PARK, OUTCOME_WAITING },
         /* Without a claim its partition must be surely ours; a claim says more. */
-        { FACT_REDIS_UNAVAILABLE | FACT_NOT_SURELY_OURS, NO_CLAIM, DISPATCH_HOLD, OUTCOME_WAITING },
+        { FACT_CLAIM_ASKED | FACT_NOT_SURELY_OURS, CLAIM_NONE, DISPATCH_HOLD, OUTCOME_WAITING },
         { FACT_CLAIM_ASKED | FACT_NOT_SURELY_OURS, CLAIM_TAKEN, DISPATCH_CALL, OUTCOME_DISPATCHED },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -103,18 +101,6 @@ static void the_first_row_decides(void **state)
         assert_int_equal(d.next, rows[i].next);
         assert_int_equal(d.outcome, rows[i].outcome);
     }
-}
-
-static void what_is_stored_of_a_call_may_be_unreadable(void **state)
-{
-    (void)state;
-    const struct dispatch_facts facts = { .known = FACT_CLAIM_ASKED,
-                                          .claim = CLAIM_DONE,
-                                          .outcome_unreadable = true };
-    const struct dispatch_decision d = dispatch_decide(&facts);
-    assert_int_equal(d.next, DISPATCH_SKIP);
-    assert_int_equal(d.outcome, OUTCOME_DUPLICATE);
-    assert_non_null(strstr(d.reason, "unreadable"));
 }
 
 static void an_expand_is_never_marked(void **state)
@@ -159,9 +145,9 @@ static const char *unwanted(const struct task *task, int64_t now_ms)
 {
     struct allowlist *list;
     assert_int_equal(allowlist_parse(&list, "a.yml", str_of(yaml), NULL), OK);
-    const struct dispatch_facts facts = { .known = dispatch_facts_of(task, list, now_ms, MAX_AGE) };
+    const char *reason = dispatch_unwanted(task, list, now_ms, MAX_AGE);
     allowlist_free(list);
-    return dispatch_decide(&facts).reason;
+    return reason;
 }
 
 static struct task a_task(enum task_kind kind, const char *repo)
@@ -181,7 +167,7 @@ static void a_task_of_a_repo_that_left_the_allowlist_is_not_wanted(void **state)
     assert_string_equal(unwanted(&gone, NOW), ROUTE_NOT_LISTED);
     assert_non_null(strstr(unwanted(&nightly, NOW), "nightly"));
     assert_string_equal(unwanted(&rerun, NOW), ROUTE_NO_RERUNS);
-    assert_int_equal(dispatch_facts_of(&gone, NULL, NOW, MAX_AGE), 0); /* there is no list yet */
+    assert_null(dispatch_unwanted(&gone, NULL, NOW, MAX_AGE)); /* there is no list yet */
 }
 
 static void a_task_that_waited_past_the_maximum_age_is_not_wanted(void **state)
@@ -234,7 +220,7 @@ static void success_is_the_end(void **state)
 {
     (void)state;
     struct dispatch_decision r = after(answer(OK), 1, 0);
-    assert_int_equal(r.next, DISPATCH_DONE);
+    assert_int_equal(r.next, DISPATCH_END);
     assert_int_equal(r.outcome, OUTCOME_DISPATCHED);
     assert_int_equal(r.mark, MARK_NONE);
 }
@@ -331,7 +317,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_of_the_table),
         cmocka_unit_test(the_first_row_decides),
-        cmocka_unit_test(what_is_stored_of_a_call_may_be_unreadable),
         cmocka_unit_test(an_expand_is_never_marked),
         cmocka_unit_test(what_waits_for_a_broken_downstream_waits_as_long_as_it_is_broken),
         cmocka_unit_test(a_task_of_a_repo_that_left_the_allowlist_is_not_wanted),

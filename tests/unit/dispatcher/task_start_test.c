@@ -103,10 +103,10 @@ static void what_nobody_wants_any_more_does_not_wait_for_a_slow_downstream(void 
 {
     (void)state;
     struct dispatch_decision d = stuck("L1: [" REPO "]\n", clock_wall_ms() - MAX_AGE - 1000);
-    assert_int_equal(d.next, DISPATCH_SKIP);
+    assert_int_equal(d.next, DISPATCH_END);
     assert_string_equal(d.reason, ROUTE_TOO_OLD);
     d = stuck("L1: [org/another]\n", clock_wall_ms());
-    assert_int_equal(d.next, DISPATCH_SKIP);
+    assert_int_equal(d.next, DISPATCH_END);
     assert_string_equal(d.reason, ROUTE_NOT_LISTED);
 }
 

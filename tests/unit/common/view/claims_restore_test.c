@@ -40,7 +40,9 @@ static void what_was_sent_is_not_sent_again_after_a_flush(void **state)
     assert_true(restore(*state, &outcome, 1000));
     struct claim_answer answer = claim(state, &task, "one", NOW);
     assert_int_equal(answer.verdict, CLAIM_DONE);
-    assert_int_equal(answer.outcome.outcome, OUTCOME_DUPLICATE); /* it has been stored */
+    assert_int_equal(answer.call.at_ms, NOW + 7);
+    assert_int_equal(answer.call.http_status, 204);
+    assert_int_equal(answer.call.attempt, 1);
     assert_int_equal(dispatch_record_get(((struct redis_fixture *)*state)->redis, STR_LIT("d-1"),
                                          STR_LIT("org/a"), &found, &record, NULL),
                      OK);
@@ -136,8 +138,7 @@ static void a_claim_is_done_when_the_outcome_of_a_call_after_it_says_so(void **s
     claim(state, &task, "one", sent.at_ms - 100);
     restore(f, &sent, 0);
     assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
-    assert_int_equal(finish(f, &task, "one", &sent),
-                     OK); /* when Redis is back, its owner stores it after all */
+    assert_int_equal(finish(f, &task, "one", &sent), ERR_REFUSE); /* its owner says no more */
 }
 
 static void only_what_a_claim_would_still_hold_is_restored(void **state)

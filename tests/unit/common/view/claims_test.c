@@ -92,25 +92,42 @@ static void what_was_sent_is_told_again_and_not_sent_again(void **state)
     struct redis_fixture *f = *state;
     struct task task = a_task();
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    sent.attempt = 2;
+    sent.maybe_duplicate = MARK_ANSWER_UNSEEN;
     claim(state, &task, "one", NOW);
     assert_int_equal(finish(f, &task, "one", &sent), OK);
     struct claim_answer again = claim(state, &task, "two", NOW + 10 * CLAIM_SENDING_MS);
     assert_int_equal(again.verdict, CLAIM_DONE);
-    assert_int_equal(again.outcome.outcome, OUTCOME_DISPATCHED);
-    assert_int_equal(again.outcome.at_ms, NOW + 7);
-    assert_string_equal(again.outcome.repo, "Org/A");
+    assert_int_equal(again.call.at_ms, NOW + 7);
+    assert_int_equal(again.call.http_status, 204);
+    assert_int_equal(again.call.attempt, 2);
+    assert_int_equal(again.call.maybe_duplicate, MARK_ANSWER_UNSEEN);
 }
 
-static void a_done_claim_may_say_that_it_was_told(void **state)
+/* Whoever calls a second time, its claim having run out, changes nothing of the first call. */
+static void what_is_done_stays_as_it_is(void **state)
 {
     struct redis_fixture *f = *state;
     struct task task = a_task();
     struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
     claim(state, &task, "one", NOW);
     assert_int_equal(finish(f, &task, "one", &sent), OK);
-    sent.outcome = OUTCOME_DUPLICATE;
-    assert_int_equal(finish(f, &task, "two", &sent), OK);
-    assert_int_equal(claim(state, &task, "x", NOW).outcome.outcome, OUTCOME_DUPLICATE);
+    sent.at_ms++;
+    assert_int_equal(finish(f, &task, "one", &sent), ERR_REFUSE);
+    assert_int_equal(finish(f, &task, "two", &sent), ERR_REFUSE);
+    assert_int_equal(claim(state, &task, "x", NOW).call.at_ms, NOW + 7);
+}
+
+/* A question that led to nothing is answered. */
+static void what_ends_without_a_call_is_done(void **state)
+{
+    struct task task = a_task();
+    struct outcome nothing = an_outcome(&task, OUTCOME_SKIPPED);
+    task.kind = TASK_EXPAND;
+    task.run_id = STR_LIT("9");
+    claim(state, &task, "one", NOW);
+    assert_int_equal(finish(*state, &task, "one", &nothing), OK);
+    assert_int_equal(claim(state, &task, "two", NOW).verdict, CLAIM_DONE);
 }
 
 /* What was perhaps sent stays so, whatever a later attempt ended with. */
@@ -128,7 +145,8 @@ static void only_a_dispatch_makes_a_claim_done(void **state)
     }
 }
 
-static void what_is_done_stays_done_when_its_outcome_cannot_be_read(void **state)
+/* What another claim of the same task finds where the end says this of the call. */
+static struct claim_call said(void **state, struct str text)
 {
     struct redis_fixture *f = *state;
     struct task task = a_task();
@@ -138,12 +156,36 @@ static void what_is_done_stays_done_when_its_outcome_cannot_be_read(void **state
     assert_int_equal(finish(f, &task, "one", &sent), OK);
     assert_int_equal(redis_call(f->redis, &v,
                                 REDIS_ARGS(STR_LIT("HSET"), STR_LIT("claim:d-1|org/a|dispatch|"),
-                                           STR_LIT("outcome"), STR_LIT("{\"outcome\":")),
+                                           STR_LIT("outcome"), text),
                                 NULL),
                      OK);
     struct claim_answer again = claim(state, &task, "two", NOW);
     assert_int_equal(again.verdict, CLAIM_DONE);
-    assert_string_equal(again.outcome.delivery_id, "");
+    assert_int_equal(again.call.at_ms, NOW + 7);
+    return again.call;
+}
+
+static void what_is_done_stays_done_when_its_outcome_cannot_be_read(void **state)
+{
+    static const char *const texts[] = { "{\"outcome\":", "", "204", "204 ", " ", "x y z" };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(said(state, str_of(texts[i])).attempt, 0);
+        assert_int_equal(redis_fixture_consistent(state), OK);
+    }
+}
+
+static void the_outcome_that_a_dispatcher_of_before_stored_is_understood(void **state)
+{
+    struct buf CLEANUP(buf_clear) json = BUF_INIT(8192);
+    struct task task = a_task();
+    struct outcome sent = an_outcome(&task, OUTCOME_DISPATCHED);
+    sent.attempt = 3;
+    sent.maybe_duplicate = MARK_NO_CLAIM;
+    outcome_to_json(&sent, &json);
+    struct claim_call call = said(state, buf_str(&json));
+    assert_int_equal(call.http_status, 204);
+    assert_int_equal(call.attempt, 3);
+    assert_int_equal(call.maybe_duplicate, MARK_NO_CLAIM);
 }
 
 static void a_missing_claim_proves_nothing_when_redis_was_emptied_since_the_event(void **state)
@@ -425,9 +467,11 @@ int main(void)
         TEST(an_owner_that_never_told_is_perhaps_a_first_call),
         TEST(the_clock_of_a_replica_does_not_matter),
         TEST(what_was_sent_is_told_again_and_not_sent_again),
-        TEST(a_done_claim_may_say_that_it_was_told),
+        TEST(what_is_done_stays_as_it_is),
+        TEST(what_ends_without_a_call_is_done),
         TEST(only_a_dispatch_makes_a_claim_done),
         TEST(what_is_done_stays_done_when_its_outcome_cannot_be_read),
+        TEST(the_outcome_that_a_dispatcher_of_before_stored_is_understood),
         TEST(a_missing_claim_proves_nothing_when_redis_was_emptied_since_the_event),
         TEST(a_claim_that_is_there_counts_also_while_the_view_is_inconsistent),
         TEST(a_released_claim_leaves_nothing),

@@ -73,6 +73,30 @@ static void the_newest_delivery_is_found_whatever_the_order(void **state)
     assert_int_equal(view.dispatched_ms, NOW + 1050);
 }
 
+/* A dispatcher died between the call and its outcome: the next one says that it is a duplicate. */
+static void a_duplicate_tells_of_the_call_and_hides_no_outcome_of_it(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct outcome waits = outcome_of("d-1", "opened", NOW), sent = waits, duplicate = waits;
+    struct dispatch_view view;
+    waits.outcome = OUTCOME_WAITING;
+    duplicate.outcome = OUTCOME_DUPLICATE;
+    duplicate.http_status = 204;
+    duplicate.attempt = 2;
+    fold(f, &duplicate);
+    fold(f, &waits);
+    assert_string_equal(found_in(f, &view), "d-1");
+    assert_string_equal(view.outcome, "dispatched");
+    assert_int_equal(view.http_status, 204);
+    assert_int_equal(view.attempt, 2);
+    assert_int_equal(view.dispatched_ms, NOW + 50);
+    sent.http_status = 200;
+    fold(f, &sent);
+    fold(f, &duplicate);
+    assert_string_equal(found_in(f, &view), "d-1");
+    assert_int_equal(view.http_status, 200);
+}
+
 static void closed_pushes_and_lower_tiers_do_not_count(void **state)
 {
     struct redis_fixture *f = *state;
@@ -239,6 +263,8 @@ static void the_jobs_of_one_dispatch_are_found_beyond_those_of_the_commit(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_duplicate_tells_of_the_call_and_hides_no_outcome_of_it,
+                               redis_fixture_consistent),
         cmocka_unit_test_setup(the_newest_delivery_is_found_whatever_the_order,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(closed_pushes_and_lower_tiers_do_not_count,
