@@ -17,7 +17,7 @@
 --
 -- How long a claim holds is measured by Redis's own clock: those of the replicas may differ.
 local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ttl = ARGV[4]
 local lane = KEYS[3] ~= KEYS[1] and KEYS[3]
 
@@ -50,7 +50,7 @@ if lane then
   redis.call('SET', lane, ARGV[5], 'EX', ttl)
 end
 redis.call('HMSET', KEYS[1], 'state', 'sending', 'owner', ARGV[1],
-           'until_ms', string.format('%.0f', now + tonumber(ARGV[3])),
+           'until_ms', now + ARGV[3],
            'pr', ARGV[6], 'head_sha', ARGV[7], 'level', ARGV[8], 'event_type', ARGV[9],
            'dispatched_ms', ARGV[2])
 redis.call('EXPIRE', KEYS[1], ttl)
