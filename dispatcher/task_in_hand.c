@@ -1,6 +1,4 @@
-/* One task, from the moment it is read until what became of it is stored (sender.h has the
- * picture).
- */
+/* One task, from the moment it is read until what became of it is on its way to Kafka. */
 #include <stdlib.h>
 #include <utlist.h>
 
