@@ -120,12 +120,6 @@ static bool make_bill(struct start *start)
 /* Reads the claim's answer. If the budget refused, no claim was taken and the task waits. */
 static void collect_claim(struct start *start, struct why *why)
 {
-    static const char *const names[] = {
-        [CLAIM_TAKEN] = "taken",     [CLAIM_FORGOTTEN] = "forgotten",
-        [CLAIM_EXPIRED] = "expired", [CLAIM_BUSY] = "busy",
-        [CLAIM_DONE] = "done",       [CLAIM_SUPERSEDED] = "superseded",
-        [CLAIM_UNPAID] = "unpaid",   [CLAIM_NONE] = "none",
-    };
     struct task_in_hand *t = start->t;
     struct dispatch_facts *facts = &start->facts;
     struct github_answer refused;
@@ -133,7 +127,7 @@ static void collect_claim(struct start *start, struct why *why)
     bool answered = start->asked && !claim_collect(t->s->clients.redis, &claim, why);
     note_redis(t->s, answered, why->text);
     metrics_add(role_metrics(t->s->role), M_CLAIMS,
-                METRIC_LABELS(t->s->tier, str_of(names[claim.verdict])), 1);
+                METRIC_LABELS(t->s->tier, str_of(claim_verdict_name(claim.verdict))), 1);
     *facts = facts_of(t, FACT_CLAIM_ASKED);
     facts->claim = claim.verdict;
     facts->busy_until_ms = clock_mono_ms() + claim.wait_ms + 1;

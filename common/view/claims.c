@@ -17,15 +17,16 @@ static _Thread_local struct redis_script finish_script = { .source = view_claim_
 static _Thread_local struct redis_script release_script = { .source = view_claim_release_lua };
 static _Thread_local struct redis_script restore_script = { .source = view_claim_restore_lua };
 
-static const struct {
-    const char *name;
-    enum claim_verdict verdict;
-} verdicts[] = {
-    { "taken", CLAIM_TAKEN },     { "forgotten", CLAIM_FORGOTTEN },
-    { "expired", CLAIM_EXPIRED }, { "busy", CLAIM_BUSY },
-    { "done", CLAIM_DONE },       { "superseded", CLAIM_SUPERSEDED },
-    { "unpaid", CLAIM_UNPAID },
+static const char *const verdicts[] = {
+    [CLAIM_TAKEN] = "taken",   [CLAIM_FORGOTTEN] = "forgotten", [CLAIM_EXPIRED] = "expired",
+    [CLAIM_BUSY] = "busy",     [CLAIM_DONE] = "done",           [CLAIM_SUPERSEDED] = "superseded",
+    [CLAIM_UNPAID] = "unpaid", [CLAIM_NONE] = "none",
 };
+
+const char *claim_verdict_name(enum claim_verdict verdict)
+{
+    return verdicts[verdict];
+}
 
 static struct str claim_key(struct key *to, const struct task *task)
 {
@@ -109,10 +110,10 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
         return err;
     if (v->type != REDIS_ARRAY || (v->n != 3 && v->n != 3 + BUDGET_ANSWER))
         return why_set(why, ERR_REFUSE, "the claim script gave an answer of another shape");
-    for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
-        if (!str_is(v->items[0].text, verdicts[i].name))
+    for (enum claim_verdict i = CLAIM_TAKEN; i < CLAIM_NONE; i++) {
+        if (!str_is(v->items[0].text, verdicts[i]))
             continue;
-        struct claim_answer answer = { .verdict = verdicts[i].verdict };
+        struct claim_answer answer = { .verdict = i };
         if (answer.verdict == CLAIM_DONE)
             answer.call = call_read(v->items[1].text, v->items[2].text);
         else if (!str_to_i64(v->items[1].text, &answer.wait_ms))

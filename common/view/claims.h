@@ -25,6 +25,8 @@ enum claim_verdict {
     CLAIM_UNPAID,     /* no claim was taken: the budget refuses the call */
     CLAIM_NONE,       /* Redis did not answer; claim_collect gives an error */
 };
+/* As claim.lua and the metrics write it. */
+const char *claim_verdict_name(enum claim_verdict verdict);
 /* What a claim remembers of a call. 0: that is not known. */
 struct claim_call {
     int64_t at_ms; /* wall clock: the moment it was sent */
