@@ -90,7 +90,7 @@ static struct claim_call call_read(struct str at, struct str text)
     int64_t number;
     if (str_to_i64(at, &number))
         call.at_ms = number;
-    if (outcome_from_json(text, &o, NULL) == OK) { /* a dispatcher of before wrote it */
+    if (!outcome_from_json(text, &o, NULL)) { /* a dispatcher of before wrote it */
         call.http_status = o.http_status;
         call.attempt = o.attempt;
         call.maybe_duplicate = o.maybe_duplicate;
