@@ -1,5 +1,5 @@
-"""A pull request of nearly 25 MiB still arrives as a dispatch on which the downstreams' workflows run: issue 3,
-payload_fit. Both templates are evaluated on the very body that GitHub got."""
+"""A pull request of nearly 25 MiB still arrives as a dispatch on which the downstreams' workflows run
+(payload_fit). Both templates are evaluated on the very body that GitHub got."""
 import json
 import re
 

@@ -1,6 +1,5 @@
 """The lints can fail: each rule is broken once, in a small tree of its own."""
 
-import hashlib
 import subprocess
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -298,86 +297,6 @@ def test_the_claims_of_the_security_page_are_read_as_well(behaviours):
     tree.put("deploy/SECURITY.md", "x\n<!-- behaviours:begin -->\n| claim | test |\n|---|---|\n"
                                    "| Nobody gets in | `e2e/test_x.py::test_gone` |\n<!-- behaviours:end -->\n")
     fails(tree, "behaviours", "deploy/SECURITY.md:5: tests/e2e/test_x.py has no test test_gone")
-
-
-# ---- tests that are gone ----------------------------------------------------------------------------------
-
-BEFORE = ["e2e/test_x.py::TestX::test_moved", "e2e/test_x.py::test_p[1]", "e2e/test_x.py::test_p[2, 3]", "faults/rows/row_01_a.py",
-          "unit/a_test.c::deleted", "unit/a_test.c::renamed", "unit/a_test.c::replaced", "unit/a_test.c::stays"]
-TODAY = ["e2e/test_x.py::test_p[4]", "e2e/test_y.py::TestX::test_moved", "faults/rows/row_01_b.py", "unit/a_test.c::other",
-         "unit/a_test.c::stays", "unit/b_test.c::another"]
-GONE = """# Gone
-
-sha256 of `names.before.txt` begins with DIGEST.
-
-## 1. A page of words
-
-They have other names.
-
-    faults/rows/row_01_a.py → faults/rows/row_01_b.py
-    e2e/test_x.py → e2e/test_y.py
-        TestX::test_moved
-    e2e/test_x.py
-        test_p[*] → [4]
-
-## 2. A mechanism
-
-It is deleted.
-
-    unit/a_test.c
-        deleted
-        renamed → other
-        replaced → other, unit/b_test.c::another
-"""
-
-
-@pytest.fixture
-def gone(tree):
-    """put(old, new) replaces one text of the page in a tree whose page is complete."""
-    text = "\n".join(BEFORE) + "\n"
-    tree.put("tests/names.before.txt", text)
-    tree.put("tests/lib/test_names", "#!/bin/sh\nprintf '%s\\n' " + " ".join(f"'{name}'" for name in TODAY) + "\n", 0o755)
-
-    def put(old="", new=""):
-        assert old in GONE
-        page = GONE.replace(old, new, 1).replace("DIGEST", hashlib.sha256(text.encode()).hexdigest()[:12])
-        tree.put("tests/names.gone.md", page)
-        return tree
-    return put
-
-
-def test_a_page_that_accounts_for_each_test_that_is_gone_passes(gone):
-    passes(gone(), "gone")
-    passes(gone("test_p[*] → [4]", "test_p[1]\n        test_p[2, 3] → [*]"), "gone")
-
-
-@pytest.mark.parametrize("old, new, says", [
-    ("        deleted\n", "", "names.before.txt:5: unit/a_test.c::deleted is gone without a reason"),
-    ("    faults/rows/row_01_a.py → faults/rows/row_01_b.py\n", "", "faults/rows/row_01_a.py is gone without a reason"),
-    ("test_p[*]", "test_p[1]", "test_p[2, 3] is gone without a reason"),
-    ("        deleted", "        deleted\n        stays", "names.gone.md:21: unit/a_test.c::stays is a test today"),
-    ("        deleted", "        deleted\n        never", "unit/a_test.c::never was never in tests/names.before.txt"),
-    ("        deleted", "        deleted\n        deleted", "unit/a_test.c::deleted stands in line 20 already"),
-    ("test_p[*]", "test_q[*]", "test_q[*] was never in"),
-    ("→ other\n", "→ nothing\n", "names.gone.md:21: unit/a_test.c::nothing is no test today"),
-    (", unit/b_test.c::another", ", unit/c_test.c::another", "unit/c_test.c::another is no test today"),
-    ("→ [4]", "→ [5]", "e2e/test_x.py::test_p[5] is no test today"),
-    ("→ e2e/test_y.py", "→ e2e/test_z.py", "e2e/test_z.py::TestX::test_moved is no test today"),
-    ("→ faults/rows/row_01_b.py", "→ faults/rows/row_01_c.py", "faults/rows/row_01_c.py is no test today"),
-    ("## 2.", "## 3.", "names.gone.md:15: this heading is: ## 2. …"),
-    ("It is deleted.\n", "", "names.gone.md:15: no reason below this number"),
-    ("begins with DIGEST", "begins with 0123456789ab", "this list stays as it was"),
-    ("begins with DIGEST", "is not told", "no digest"),
-])
-def test_a_test_that_is_gone_without_a_reason_is_found(gone, old, new, says):
-    fails(gone(old, new), "gone", says)
-
-
-def test_a_number_without_names_and_a_list_that_cannot_be_made_are_found(gone):
-    fails(gone("## 2. A mechanism\n\nIt", "## 2. Nothing\n\nA reason.\n\n## 3. A mechanism\n\nIt"), "gone", ":15: no names below this number")
-    tree = gone()
-    tree.put("tests/lib/test_names", "#!/bin/sh\necho tests/e2e cannot be collected >&2; exit 1\n", 0o755)
-    fails(tree, "gone", "tests/e2e cannot be collected")
 
 
 # ---- the pages that say where things are ----------------------------------------------------------------

@@ -12,7 +12,7 @@
 
 #include "payload_fit_ways.h"
 
-/* Issue 3: whatever a webhook is made of, the output is valid JSON, has at most 59 KB, and keeps
+/* Whatever a webhook is made of, the output is valid JSON, has at most 59 KB, and keeps
  * every protected field. Rounds are made from a fixed seed, which a failure names. */
 #define SEED   20261121u
 #define ROUNDS 16
