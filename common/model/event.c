@@ -109,7 +109,9 @@ static bool fact_found(void *opaque, size_t want, enum json_type type, struct st
     return true;
 }
 
-enum err event_read(enum event_kind kind, struct str body, struct event_facts *ret, struct why *why)
+/* *facts is filled as far as the scan came. */
+static enum err facts_read(enum event_kind kind, struct str body, struct event_facts *facts,
+                           struct why *why)
 {
     struct json_want wants[N_FACTS];
     struct reading reading;
@@ -122,17 +124,22 @@ enum err event_read(enum event_kind kind, struct str body, struct event_facts *r
                                          .found = fact_found,
                                          .free_text = facts_table[i].type == FACT_WORDS };
     }
-    struct event_facts facts;
-    memset(&facts, 0, sizeof(facts));
-    reading.to = &facts;
-    const struct json_rules rules = { .nul_in_others = true, .has_nul = &facts.has_nul };
+    memset(facts, 0, sizeof(*facts));
+    reading.to = facts;
+    const struct json_rules rules = { .nul_in_others = true, .has_nul = &facts->has_nul };
     enum err err = json_scan(body, &rules, wants, n, &reading, why);
-    if (err)
-        return err;
-    if (kind == EVENT_PUSH)
-        (void)ciflow_tag_pr(str_of(facts.ref), &facts.pr);
-    *ret = facts;
-    return OK;
+    if (!err && kind == EVENT_PUSH)
+        (void)ciflow_tag_pr(str_of(facts->ref), &facts->pr);
+    return err;
+}
+
+enum err event_read(enum event_kind kind, struct str body, struct event_facts *ret, struct why *why)
+{
+    struct event_facts facts;
+    enum err err = facts_read(kind, body, &facts, why);
+    if (!err)
+        *ret = facts;
+    return err;
 }
 
 enum err event_check(enum event_kind kind, const struct event_facts *facts, struct why *why)
@@ -156,7 +163,7 @@ enum err event_check(enum event_kind kind, const struct event_facts *facts, stru
 enum err event_scan(enum event_kind kind, struct str body, struct event_facts *ret, struct why *why)
 {
     struct event_facts facts;
-    enum err err = event_read(kind, body, &facts, why);
+    enum err err = facts_read(kind, body, &facts, why);
     if (!err)
         err = event_check(kind, &facts, why);
     if (!err)

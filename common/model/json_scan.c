@@ -2,59 +2,56 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <yajl/yajl_parse.h>
 
 #include "../base/json_text.h"
 #include "../base/mem.h"
-#include "json_bytes.h"
+#include "json_escape.h"
 #include "limits.h"
 
-#define MAX_WANTS         64 /* one bit each */
-#define JSON_MAX_SEGMENTS 8  /* of a path */
-#define FEW_NAMES         16 /* are faster compared with each other than sorted */
+#define MAX_WANTS         64  /* one bit each */
+#define JSON_MAX_SEGMENTS 8   /* of a path */
+#define FEW_NAMES         128 /* of one object are compared by hash; more are sorted */
 
 /* Which wants a value can still lead to is a bit set. A value at depth d (the outermost: 0) has
  * passed the first d segments of each want in its set. */
 typedef uint64_t want_set;
 
-struct frame { /* one open object or array */
-    want_set wants;
-    want_set below; /* of the member or element that comes next */
-    size_t start;   /* byte offset of the opening bracket */
-    size_t index;   /* of the next element; objects: of the innermost array around */
-    size_t names;   /* objects: where its member names begin */
-    bool is_array;
-};
-
-struct name_copy {
-    struct name_copy *next;
-    char text[];
-};
+typedef const unsigned char *position; /* in the text */
 
 struct scan {
-    struct str input; /* of json_scan */
-    struct str text;  /* what yajl reads: the same, or with NUL for halves of surrogate pairs */
+    position begin, end; /* of the text */
     const struct json_rules *rules;
     const struct json_want *wants;
     void *opaque;
     struct why *why;
-    yajl_handle parser;
-    struct str *names; /* the members of all open objects, when duplicates are refused */
+    bool stopped;      /* by a want */
+    bool has_nul;      /* an escaped NUL or half of a surrogate pair was met */
+    size_t depth;      /* open objects and arrays */
+    size_t n_members;  /* so far */
+    struct str *names; /* of the members of all open objects, when duplicates are refused */
     size_t n_names, names_cap;
-    struct name_copy *name_copies; /* of names that were written with escapes */
-    bool refused, stopped;
-    size_t depth;     /* open brackets */
-    size_t n_members; /* so far */
-    size_t end;       /* where the outermost object closed; 0: not yet */
-    struct frame frames[JSON_MAX_DEPTH];
-    struct str segments[MAX_WANTS][JSON_MAX_SEGMENTS];
+    char *decoded; /* as large as the text: the strings that were written with escapes */
+    size_t n_decoded;
+    want_set all;
     /* By depth: the wants whose next segment is a member or an element, and those that end here. */
     want_set by_member[JSON_MAX_DEPTH + 1];
     want_set by_element[JSON_MAX_DEPTH + 1];
     want_set ending[JSON_MAX_DEPTH + 1];
-    want_set all;
-    struct buf replaced; /* a string that is free text, without its NUL */
+    struct str (*segments)[JSON_MAX_SEGMENTS]; /* of each want */
 };
+
+/* The functions below take the position where a thing begins and give the one behind it. NULL: the
+ * text is refused, or a want stopped the scan. */
+static position refuse(struct scan *s, position at, const char *reason)
+{
+    (void)why_set(s->why, ERR_REFUSE, "JSON, byte %zu: %s", (size_t)(at - s->begin), reason);
+    return NULL;
+}
+
+static bool is_at(const struct scan *s, position p, char c)
+{
+    return p < s->end && *p == (unsigned char)c;
+}
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
@@ -91,308 +88,371 @@ static void paths_compile(struct scan *s, size_t n)
     }
 }
 
-/* ---- member names of open objects ------------------------------------------------------------ */
+/* ---- strings -------------------------------------------------------------------------------- */
 
-/* Any total order will do; lengths mostly decide. */
-static int name_order(const void *left, const void *right)
+struct string {
+    struct str raw; /* between the quotes */
+    bool escaped;   /* it holds escapes */
+    bool nul;       /* one of them is NUL or half of a surrogate pair */
+};
+
+#define CHUNK 16
+
+/* How many of the CHUNK bytes at p need no look: ASCII, but no control character, quote or
+ * backslash. Bytes that are not ASCII are negative here, so below a blank. */
+static size_t plain_bytes(position p)
 {
-    const struct str *a = left, *b = right;
-    if (a->len != b->len)
-        return a->len < b->len ? -1 : 1;
-    return memcmp(a->ptr, b->ptr, a->len);
+    typedef signed char chunk __attribute__((vector_size(CHUNK)));
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first byte is the lowest");
+    chunk x;
+    uint64_t halves[2];
+    memcpy(&x, p, CHUNK);
+    x = (x < ' ') | (x == '"') | (x == '\\');
+    memcpy(halves, &x, CHUNK);
+    if (halves[0])
+        return (size_t)__builtin_ctzll(halves[0]) / 8;
+    return halves[1] ? 8 + (size_t)__builtin_ctzll(halves[1]) / 8 : CHUNK;
 }
 
-/* Many are sorted, so no choice of names makes it slow. */
-static bool names_differ(struct str *at, size_t n)
+/* Bytes of the character or the escape at p, which needs a look; 0: refused. */
+static size_t character(struct scan *s, position p, struct string *string)
 {
-    if (n <= FEW_NAMES) {
-        for (size_t i = 1; i < n; i++)
-            for (size_t k = 0; k < i; k++)
-                if (name_order(&at[i], &at[k]) == 0)
-                    return false;
-        return true;
+    struct str text = { (const char *)p, (size_t)(s->end - p) };
+    const char *fault = NULL;
+    uint32_t code;
+    size_t n;
+    if (*p == '\\') {
+        n = json_escape_read(text, &code);
+        fault = n ? json_escape_fault(code) : "no such escape";
+        string->escaped = true;
+        string->nul = string->nul || fault;
+        s->has_nul = s->has_nul || fault;
+    } else {
+        n = *p < ' ' ? 0 : json_text_utf8(text);
+        if (n == 0)
+            fault = *p < ' ' ? "control character" : "invalid UTF-8";
     }
-    qsort(at, n, sizeof(*at), name_order);
-    for (size_t i = 1; i < n; i++)
-        if (name_order(&at[i - 1], &at[i]) == 0)
-            return false;
-    return true;
+    if (n == 0 || (fault && !s->rules->nul_in_others)) {
+        (void)refuse(s, p, fault);
+        return 0;
+    }
+    return n;
 }
 
-/* The name is kept by pointer when it lies in the text, and copied otherwise. */
+static position string(struct scan *s, position p, struct string *ret)
+{
+    const position start = ++p, end = s->end;
+    ret->escaped = ret->nul = false;
+    for (size_t n;; p += n) {
+        do {
+            n = end - p >= CHUNK ? plain_bytes(p) : 0;
+            p += n;
+        } while (n == CHUNK);
+        if (p == end)
+            return refuse(s, p, "a string without its end");
+        if (*p == '"')
+            break;
+        n = character(s, p, ret);
+        if (n == 0)
+            return NULL;
+    }
+    ret->raw = (struct str){ (const char *)start, (size_t)(p - start) };
+    return p + 1;
+}
+
+/* The text of the string, valid until the scan ends; U+FFFD in place of a NUL. In a name the last
+ * three digits of its escape follow: names that differ stay different. */
+static struct str string_text(struct scan *s, const struct string *string, bool is_name)
+{
+    if (!string->escaped)
+        return string->raw;
+    if (!s->decoded)
+        s->decoded = mem_resize(NULL, (size_t)(s->end - s->begin), 1);
+    char *start = s->decoded + s->n_decoded, *to = start;
+    for (struct str rest = string->raw; rest.len;) {
+        ptrdiff_t at = str_find(rest, '\\');
+        size_t n = at < 0 ? rest.len : (size_t)at;
+        memcpy(to, rest.ptr, n);
+        to += n;
+        rest = str_from(rest, n);
+        if (!rest.len)
+            break;
+        uint32_t code;
+        n = json_escape_read(rest, &code);
+        bool nul = json_escape_fault(code);
+        to = json_escape_put(to, nul ? 0xFFFD : code);
+        if (nul && is_name)
+            for (size_t i = 3; i < 6; i++)
+                *to++ = rest.ptr[i];
+        rest = str_from(rest, n);
+    }
+    s->n_decoded += (size_t)(to - start);
+    return (struct str){ start, (size_t)(to - start) };
+}
+
+/* ---- the members' names of an object -------------------------------------------------------- */
+
 static void name_add(struct scan *s, struct str name)
 {
     if (s->n_names == s->names_cap) {
         s->names_cap = s->names_cap == 0 ? 64 : s->names_cap * 2;
         s->names = mem_resize(s->names, s->names_cap, sizeof(*s->names));
     }
-    uintptr_t at = (uintptr_t)name.ptr, start = (uintptr_t)s->text.ptr;
-    if (at < start || at >= start + s->text.len) {
-        struct name_copy *copy = mem_resize(NULL, 1, sizeof(*copy) + name.len);
-        memcpy(copy->text, name.ptr, name.len);
-        copy->next = s->name_copies;
-        s->name_copies = copy;
-        name.ptr = copy->text;
-    }
     s->names[s->n_names++] = name;
 }
 
-static void names_free(struct scan *s)
+static int name_order(const void *left, const void *right)
 {
-    free(s->names);
-    while (s->name_copies) {
-        struct name_copy *next = s->name_copies->next;
-        free(s->name_copies);
-        s->name_copies = next;
+    return str_cmp(*(const struct str *)left, *(const struct str *)right);
+}
+
+/* One of 256, of the length and both ends. A good one saves comparisons, any will do. */
+static unsigned name_hash(struct str name)
+{
+    uint64_t first = 0, last = 0;
+    if (name.len >= sizeof(first)) {
+        memcpy(&first, name.ptr, sizeof(first));
+        memcpy(&last, name.ptr + name.len - sizeof(last), sizeof(last));
+    } else {
+        for (size_t i = 0; i < name.len; i++)
+            first = first << 8 | (unsigned char)name.ptr[i];
     }
+    first = (first ^ name.len) * 0x9E3779B97F4A7C15u;
+    return (unsigned)((last ^ first >> 32) * 0x9E3779B97F4A7C15u >> 56);
 }
 
-/* ---- what yajl calls ------------------------------------------------------------------------ */
-
-static int scan_refuse(struct scan *s, const char *reason)
+/* A name whose hash was not seen is new. Many are sorted, so no choice of names makes it slow. */
+static bool names_differ(struct str *at, size_t n)
 {
-    s->refused = true;
-    (void)why_set(s->why, ERR_REFUSE, "JSON, byte %zu: %s", yajl_get_bytes_consumed(s->parser),
-                  reason);
-    return 0;
-}
-
-static struct frame *scan_top(struct scan *s)
-{
-    return s->depth > 0 ? &s->frames[s->depth - 1] : NULL;
-}
-
-/* What the value that comes now leads to, and its place in the innermost array. */
-static want_set scan_value(struct scan *s, size_t *index)
-{
-    struct frame *top = scan_top(s);
-    if (!top) {
-        *index = 0;
-        return s->all;
+    if (n > FEW_NAMES) {
+        qsort(at, n, sizeof(*at), name_order);
+        for (size_t i = 1; i < n; i++)
+            if (str_eq(at[i - 1], at[i]))
+                return false;
+        return true;
     }
-    *index = top->is_array ? top->index++ : top->index;
-    return top->below;
+    uint64_t seen[256 / 64] = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        unsigned hash = name_hash(at[i]);
+        uint64_t bit = (uint64_t)1 << hash % 64, *word = &seen[hash / 64];
+        for (size_t k = 0; (*word & bit) && k < i; k++)
+            if (at[i].len == at[k].len && str_eq(at[i], at[k]))
+                return false;
+        *word |= bit;
+    }
+    return true;
 }
 
-static struct str without_nul(struct scan *s, struct str text)
+/* ---- the grammar ---------------------------------------------------------------------------- */
+
+static position value(struct scan *s, position p, want_set wants, size_t index);
+
+/* Most texts have none, and the first comparison says so. */
+static position spaces(const struct scan *s, position p)
 {
-    buf_clear(&s->replaced);
-    buf_init(&s->replaced, 3 * text.len);
-    for (size_t i = 0; i < text.len; i++)
-        if (text.ptr[i])
-            buf_putc(&s->replaced, text.ptr[i]);
-        else
-            buf_puts(&s->replaced, "\xEF\xBF\xBD");
-    return buf_str(&s->replaced);
+    while (p < s->end && *p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+        p++;
+    return p;
 }
 
-static int scan_report(struct scan *s, want_set wants, size_t depth, enum json_type type,
-                       struct str text, size_t index)
+/* inner: the wants that a member of this object can lead to. */
+static position member(struct scan *s, position p, want_set inner, size_t index)
 {
-    wants &= s->ending[depth];
-    bool nul = wants && type == JSON_SCAN_STRING && memchr(text.ptr, '\0', text.len);
-    for (; wants != 0; wants &= wants - 1) {
+    struct string string_of_name;
+    if (!is_at(s, p, '"'))
+        return refuse(s, p, "the name of a member is missing");
+    position at = p;
+    p = string(s, p, &string_of_name);
+    if (!p)
+        return NULL;
+    if (s->rules->max_members && ++s->n_members > s->rules->max_members)
+        return refuse(s, at, "too many members");
+    want_set wants = 0;
+    if (inner || s->rules->reject_duplicates) {
+        struct str name = string_text(s, &string_of_name, true);
+        for (; inner; inner &= inner - 1) {
+            size_t w = (size_t)__builtin_ctzll(inner);
+            if (str_eq(s->segments[w][s->depth - 1], name))
+                wants |= inner & -inner;
+        }
+        if (s->rules->reject_duplicates)
+            name_add(s, name);
+    }
+    p = spaces(s, p);
+    if (!is_at(s, p, ':'))
+        return refuse(s, p, "a colon is missing");
+    return value(s, spaces(s, p + 1), wants, index);
+}
+
+static position object(struct scan *s, position p, want_set inner, size_t index)
+{
+    size_t n_outer = s->n_names;
+    p = spaces(s, p + 1);
+    if (is_at(s, p, '}'))
+        return p + 1;
+    for (;;) {
+        p = member(s, p, inner, index);
+        if (!p)
+            return NULL;
+        p = spaces(s, p);
+        if (!is_at(s, p, ','))
+            break;
+        p = spaces(s, p + 1);
+    }
+    if (!is_at(s, p, '}'))
+        return refuse(s, p, "a comma or the end of an object is missing");
+    size_t n = s->n_names - n_outer;
+    if (n && !names_differ(s->names + n_outer, n))
+        return refuse(s, p, "a member name twice in this object");
+    s->n_names = n_outer;
+    return p + 1;
+}
+
+static position array(struct scan *s, position p, want_set inner)
+{
+    p = spaces(s, p + 1);
+    if (is_at(s, p, ']'))
+        return p + 1;
+    for (size_t index = 0;; index++) {
+        p = value(s, p, inner, index);
+        if (!p)
+            return NULL;
+        p = spaces(s, p);
+        if (!is_at(s, p, ','))
+            break;
+        p = spaces(s, p + 1);
+    }
+    return is_at(s, p, ']') ? p + 1 : refuse(s, p, "a comma or the end of an array is missing");
+}
+
+/* At least one digit. */
+static position digits(struct scan *s, position p)
+{
+    position start = p;
+    while (p < s->end && *p >= '0' && *p <= '9')
+        p++;
+    return p > start ? p : refuse(s, p, "a digit is missing");
+}
+
+static position number(struct scan *s, position p)
+{
+    position start = p += *p == '-';
+    p = digits(s, p);
+    if (p && *start == '0' && p - start > 1)
+        return refuse(s, start, "a number that begins with 0");
+    if (p && is_at(s, p, '.'))
+        p = digits(s, p + 1);
+    if (p && (is_at(s, p, 'e') || is_at(s, p, 'E'))) {
+        p++;
+        p = digits(s, is_at(s, p, '+') || is_at(s, p, '-') ? p + 1 : p);
+    }
+    return p;
+}
+
+static position literal(struct scan *s, position p, enum json_type *type)
+{
+    static const char *const names[] = {
+        [JSON_SCAN_TRUE] = "true", [JSON_SCAN_FALSE] = "false", [JSON_SCAN_NULL] = "null"
+    };
+    for (*type = JSON_SCAN_TRUE; *type <= JSON_SCAN_NULL; ++*type) {
+        size_t n = strlen(names[*type]);
+        if ((size_t)(s->end - p) >= n && memcmp(p, names[*type], n) == 0)
+            return p + n;
+    }
+    return refuse(s, p, "no value of JSON");
+}
+
+/* Tells those who want it what is at p. */
+static position report(struct scan *s, position p, want_set wants, enum json_type type,
+                       struct str text, bool nul, size_t index)
+{
+    for (; wants; wants &= wants - 1) {
         size_t w = (size_t)__builtin_ctzll(wants);
         if (nul && !s->wants[w].free_text)
-            return scan_refuse(s, JSON_NUL_REASON
-                               ", or half of a surrogate pair, in a field that is read");
-        if (!s->wants[w].found(s->opaque, w, type, nul ? without_nul(s, text) : text, index)) {
+            return refuse(s, p,
+                          "NUL in a string, or half of a surrogate pair, in a field that is "
+                          "read");
+        if (!s->wants[w].found(s->opaque, w, type, text, index)) {
             s->stopped = true;
-            return 0;
+            return NULL;
         }
     }
-    return 1;
+    return p;
 }
 
-static int scan_scalar(struct scan *s, enum json_type type, struct str text)
+/* index: of the innermost array around. */
+static position value(struct scan *s, position p, want_set wants, size_t index)
 {
-    if (s->depth == 0)
-        return scan_refuse(s, "not an object");
-    size_t index;
-    want_set wants = scan_value(s, &index);
-    return scan_report(s, wants, s->depth, type, text, index);
-}
-
-static int on_null(void *opaque)
-{
-    return scan_scalar(opaque, JSON_SCAN_NULL, STR_LIT("null"));
-}
-
-static int on_boolean(void *opaque, int value)
-{
-    return value ? scan_scalar(opaque, JSON_SCAN_TRUE, STR_LIT("true"))
-                 : scan_scalar(opaque, JSON_SCAN_FALSE, STR_LIT("false"));
-}
-
-static int on_number(void *opaque, const char *text, size_t len)
-{
-    return scan_scalar(opaque, JSON_SCAN_NUMBER, (struct str){ text, len });
-}
-
-static int on_string(void *opaque, const unsigned char *text, size_t len)
-{
-    return scan_scalar(opaque, JSON_SCAN_STRING, (struct str){ (const char *)text, len });
-}
-
-static int scan_open(struct scan *s, bool is_array)
-{
-    if (s->depth == 0 && is_array)
-        return scan_refuse(s, "not an object");
-    if (s->depth == JSON_MAX_DEPTH)
-        return scan_refuse(s, "nested too deeply");
-    size_t index;
-    want_set wants = scan_value(s, &index);
-    struct frame *frame = &s->frames[s->depth];
-    *frame = (struct frame){ .wants = wants,
-                             .below = is_array ? wants & s->by_element[s->depth] : 0,
-                             .start = yajl_get_bytes_consumed(s->parser) - 1,
-                             .index = is_array ? 0 : index,
-                             .names = s->n_names,
-                             .is_array = is_array };
-    s->depth++;
-    return 1;
-}
-
-static int on_end(void *opaque)
-{
-    struct scan *s = opaque;
-    struct frame *frame = scan_top(s);
-    size_t n_names = s->n_names - frame->names;
-    s->n_names = frame->names;
-    if (n_names > 1 && !names_differ(s->names + frame->names, n_names))
-        return scan_refuse(s, "a member name twice in this object");
-    s->depth--;
-    if (s->depth == 0)
-        s->end = yajl_get_bytes_consumed(s->parser);
-    if ((frame->wants & s->ending[s->depth]) == 0)
-        return 1;
-    size_t end = yajl_get_bytes_consumed(s->parser);
-    struct frame *around = scan_top(s);
-    size_t index = !around ? 0 : around->is_array ? around->index - 1 : around->index;
-    return scan_report(s, frame->wants, s->depth,
-                       frame->is_array ? JSON_SCAN_ARRAY : JSON_SCAN_OBJECT,
-                       (struct str){ s->input.ptr + frame->start, end - frame->start }, index);
-}
-
-static int on_start_map(void *opaque)
-{
-    return scan_open(opaque, false);
-}
-
-static int on_map_key(void *opaque, const unsigned char *text, size_t len)
-{
-    struct scan *s = opaque;
-    struct str name = { (const char *)text, len };
-    struct frame *frame = scan_top(s);
-    if (s->rules->max_members && ++s->n_members > s->rules->max_members)
-        return scan_refuse(s, "too many members");
-    size_t depth = s->depth - 1;
-    frame->below = 0;
-    for (want_set left = frame->wants & s->by_member[depth]; left != 0; left &= left - 1) {
-        size_t w = (size_t)__builtin_ctzll(left);
-        if (str_eq(s->segments[w][depth], name))
-            frame->below |= left & -left;
+    struct string text = { .nul = false };
+    enum json_type type;
+    position end;
+    if (p == s->end)
+        return refuse(s, p, "a value is missing");
+    if ((*p == '{' || *p == '[') && s->depth == JSON_MAX_DEPTH)
+        return refuse(s, p, "nested too deeply");
+    switch (*p) {
+    case '{':
+        type = JSON_SCAN_OBJECT;
+        s->depth++;
+        end = object(s, p, wants & s->by_member[s->depth - 1], index);
+        s->depth--;
+        break;
+    case '[':
+        type = JSON_SCAN_ARRAY;
+        s->depth++;
+        end = array(s, p, wants & s->by_element[s->depth - 1]);
+        s->depth--;
+        break;
+    case '"':
+        type = JSON_SCAN_STRING;
+        end = string(s, p, &text);
+        break;
+    default:
+        type = JSON_SCAN_NUMBER;
+        end = *p == '-' || (*p >= '0' && *p <= '9') ? number(s, p) : literal(s, p, &type);
     }
-    if (s->rules->reject_duplicates)
-        name_add(s, name);
-    return 1;
+    wants &= s->ending[s->depth];
+    if (!end || !wants)
+        return end;
+    struct str found = { (const char *)p, (size_t)(end - p) };
+    if (type == JSON_SCAN_STRING)
+        found = string_text(s, &text, false);
+    return report(s, p, wants, type, found, text.nul, index) ? end : NULL;
 }
 
-static int on_start_array(void *opaque)
+static position json_text(struct scan *s)
 {
-    return scan_open(opaque, true);
-}
-
-/* ---- the scan ------------------------------------------------------------------------------- */
-
-/* yajl does not look whether it got memory. */
-static void *yajl_take(void *opaque, size_t size)
-{
-    (void)opaque;
-    return mem_resize(NULL, 1, size);
-}
-
-static void *yajl_resize(void *opaque, void *block, size_t size)
-{
-    (void)opaque;
-    return mem_resize(block, 1, size);
-}
-
-static void yajl_give_back(void *opaque, void *block)
-{
-    (void)opaque;
-    free(block);
-}
-
-static enum err scan_fault(struct scan *s)
-{
-    unsigned char *text = yajl_get_error(s->parser, 0, NULL, 0);
-    struct str reason = str_trim(str_of((const char *)text));
-    enum err err = why_set(s->why, ERR_REFUSE, "JSON, byte %zu: %.*s",
-                           yajl_get_bytes_consumed(s->parser), STR_ARG(reason));
-    yajl_free_error(s->parser, text);
-    return err;
-}
-
-/* yajl waits for the rest of a string that begins behind the value, and never misses it. */
-static enum err scan_behind(const struct scan *s)
-{
-    for (size_t i = s->end; i < s->text.len; i++)
-        if (!memchr(" \t\r\n", s->text.ptr[i], 4))
-            return why_set(s->why, ERR_REFUSE, "JSON, byte %zu: something behind the value", i);
-    return OK;
-}
-
-static enum err scan_run(struct scan *s)
-{
-    yajl_status status = yajl_parse(s->parser, (const unsigned char *)s->text.ptr, s->text.len);
-    if (status == yajl_status_ok)
-        status = yajl_complete_parse(s->parser);
-    if (s->refused)
-        return ERR_REFUSE;
-    if (s->stopped)
-        return OK;
-    return status == yajl_status_ok ? scan_behind(s) : scan_fault(s);
+    position p = spaces(s, s->begin);
+    if (!is_at(s, p, '{'))
+        return refuse(s, p, "not an object");
+    p = value(s, p, s->all, 0);
+    p = p ? spaces(s, p) : NULL;
+    return !p || p == s->end ? p : refuse(s, p, "something behind the object");
 }
 
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
                    size_t n, void *opaque, struct why *why)
 {
-    static const yajl_callbacks callbacks = {
-        .yajl_null = on_null,
-        .yajl_boolean = on_boolean,
-        .yajl_number = on_number,
-        .yajl_string = on_string,
-        .yajl_start_map = on_start_map,
-        .yajl_map_key = on_map_key,
-        .yajl_end_map = on_end,
-        .yajl_start_array = on_start_array,
-        .yajl_end_array = on_end,
-    };
-    static yajl_alloc_funcs memory = { yajl_take, yajl_resize, yajl_give_back, NULL };
     if (n > MAX_WANTS)
         return why_set(why, ERR_STOP, "more than %d JSON paths in one scan", MAX_WANTS);
-    struct buf CLEANUP(buf_clear) as_nul = BUF_INIT(text.len);
-    struct scan s = { .input = text, .rules = rules, .wants = wants, .opaque = opaque, .why = why };
-    bool has_nul = false;
-    enum err err = json_bytes_check(text, rules->nul_in_others, &has_nul, why);
-    if (err)
-        return err;
-    if (rules->has_nul)
-        *rules->has_nul = has_nul;
-    if (has_nul) { /* yajl makes something of a half; the length stays */
-        json_replace_nul(&as_nul, text, STR_LIT("\\u0000"));
-        text = buf_str(&as_nul);
-    }
-    s.text = text;
+    struct str segments[MAX_WANTS][JSON_MAX_SEGMENTS]; /* paths_compile sets what is read */
+    position begin = (position)(text.ptr ? text.ptr : "");
+    struct scan s = { .begin = begin,
+                      .end = begin + text.len,
+                      .rules = rules,
+                      .wants = wants,
+                      .opaque = opaque,
+                      .why = why,
+                      .segments = segments };
     paths_compile(&s, n);
-    s.parser = yajl_alloc(&callbacks, &memory, &s);
-    yajl_config(s.parser, yajl_dont_validate_strings, 1); /* bytes_check did, and strictly */
-    err = scan_run(&s);
-    yajl_free(s.parser);
-    names_free(&s);
-    buf_clear(&s.replaced);
-    return err;
+    position end = json_text(&s);
+    free(s.names);
+    free(s.decoded);
+    if (!end && !s.stopped)
+        return ERR_REFUSE;
+    if (rules->has_nul)
+        *rules->has_nul = s.has_nul;
+    return OK;
 }
 
 void json_quote(struct buf *to, struct str s)

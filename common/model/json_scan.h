@@ -1,5 +1,5 @@
-/* One pass over a JSON object (RFC 8259) without building a document: yajl underneath. Finds the
- * values of the paths that are asked for, and the byte range of whole members. PURE. */
+/* One pass over a JSON object (RFC 8259) without building a document. Finds the values of the paths
+ * that are asked for, and the byte range of whole members. PURE. */
 #ifndef CRCR_MODEL_JSON_SCAN_H
 #define CRCR_MODEL_JSON_SCAN_H
 
@@ -24,8 +24,8 @@ struct json_want {
     /* text: a string decoded, a number as written, an object or array as the bytes of the input
      * from its opening to its closing bracket (reported when it closes). Borrowed during the call;
      * an object or array lies in the input, unchanged.
-     * False stops the scan early (json_scan then returns OK). index: of the innermost array on the
-     * path, else 0. */
+     * False stops the scan early: json_scan then returns OK, and what follows is not validated.
+     * index: of the innermost array on the path, else 0. */
     bool (*found)(void *opaque, size_t want, enum json_type type, struct str text, size_t index);
     bool free_text; /* NUL is reported as U+FFFD; else the text is refused */
 };
@@ -34,7 +34,7 @@ struct json_rules {
     bool reject_duplicates; /* a member name twice in one object: ERR_REFUSE */
     size_t max_members;     /* of all objects together; 0: any number */
     bool nul_in_others;     /* NUL is refused only in what is wanted */
-    bool *has_nul;          /* set when there is one anywhere; NULL: not asked for */
+    bool *has_nul;          /* when OK: there is one anywhere; NULL: not asked for */
 };
 
 /* NUL here is an escaped one, or an escaped half of a surrogate pair: neither is text that
@@ -43,7 +43,8 @@ struct json_rules {
  * Validates the whole text (an object, well-formed, valid UTF-8, nesting up to JSON_MAX_DEPTH,
  * nothing behind it, no raw NUL, no escaped one either unless the rules say so) and reports what is
  * wanted, in the order of the text; a member that comes twice is reported twice unless duplicates
- * are refused. At most 64 wants. ERR_REFUSE with the byte offset and the reason. */
+ * are refused. At most 64 wants. ERR_REFUSE with the byte offset and the reason: something may have
+ * been reported before. */
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
                    size_t n, void *opaque, struct why *why) MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* Bodies that more than one parser reads are read the same. The first byte chooses: a callback, or
  * an event of that kind.
  *
- * A webhook is read by event_read (yajl), fitted by payload_fit, and read by downstreams with a
- * parser of their own, here jansson. A name that comes twice is left out: GitHub signs no such
+ * A webhook is read by event_read (json_scan), fitted by payload_fit, and read by downstreams with
+ * a parser of their own, here jansson. A name that comes twice is left out: GitHub signs no such
  * body. A callback is read by ingest, and again by the fold, with the token's run attempt beside
  * it. */
 #include <jansson.h>
