@@ -1,7 +1,5 @@
 #include "route.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../common/base/mem.h"
@@ -114,8 +112,7 @@ static void rerun_suite(const struct route_input *in, const char *old, struct ro
         return;
     }
     to.skipped = old;
-    snprintf(ret->suite, sizeof(ret->suite), "%" PRId64, in->facts->check_suite_id);
-    to.run_id = str_of(ret->suite);
+    to.run_id = str_number(ret->suite, in->facts->check_suite_id);
     routes_add(ret, to);
 }
 

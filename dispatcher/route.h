@@ -33,8 +33,8 @@ struct route {
 struct routes {
     struct route *at;
     size_t n;
-    const char *nothing; /* n is 0: why no downstream is concerned at all */
-    char suite[24];      /* check suites: the run_id */
+    const char *nothing;         /* n is 0: why no downstream is concerned at all */
+    char suite[STR_NUMBER_SIZE]; /* check suites: the run_id */
 };
 
 /* ret is the caller's to clear. */

@@ -1,6 +1,5 @@
 #include "responder.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../common/base/clock.h"
@@ -48,11 +47,9 @@ void responder_declare(struct responder *responder, const char *const *topics, s
 static void count(struct responder *responder, const struct request *request, int status,
                   const char *reason)
 {
-    char code[12];
-    snprintf(code, sizeof(code), "%d", status);
     struct str route = str_of(request->names->route);
     metrics_add(responder->metrics, INGEST_REQUESTS,
-                METRIC_LABELS(route, str_of(code), str_of(reason)), 1);
+                METRIC_LABELS(route, STR_NUMBER(status), str_of(reason)), 1);
     if (request->started_us != 0)
         metrics_observe(responder->metrics, INGEST_SECONDS, METRIC_LABELS(route),
                         (double)(clock_mono_us() - request->started_us) / 1e6);

@@ -73,6 +73,11 @@ void buf_putc(struct buf *b, char c)
     buf_put(b, (struct str){ &c, 1 });
 }
 
+void buf_put_number(struct buf *b, int64_t n)
+{
+    buf_put(b, STR_NUMBER(n));
+}
+
 void buf_printf(struct buf *b, const char *format, ...)
 {
     va_list args;

@@ -26,6 +26,8 @@ void buf_reset(struct buf *b);
 void buf_put(struct buf *b, struct str s);
 void buf_puts(struct buf *b, const char *text);
 void buf_putc(struct buf *b, char c);
+/* In decimal. */
+void buf_put_number(struct buf *b, int64_t n);
 void buf_printf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);
 bool buf_full(const struct buf *b);
 /* What is in the buffer, borrowed until the next change. Never absent. */

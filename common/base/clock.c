@@ -1,6 +1,5 @@
 #include "clock.h"
 
-#include <stdio.h>
 #include <time.h>
 
 static int64_t read_us(clockid_t id)
@@ -44,10 +43,22 @@ void clock_format(int64_t wall_ms, char to[CLOCK_TEXT_SIZE])
     time_t seconds = (time_t)((wall_ms - ms) / 1000);
     struct tm t;
     gmtime_r(&seconds, &t);
-    snprintf(to, CLOCK_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
-             (unsigned)(t.tm_year + 1900) % 10000, (unsigned)(t.tm_mon + 1) % 100,
-             (unsigned)t.tm_mday % 100, (unsigned)t.tm_hour % 100, (unsigned)t.tm_min % 100,
-             (unsigned)t.tm_sec % 100, ms % 1000);
+    const struct {
+        int number, digits;
+        char after;
+    } parts[] = {
+        { t.tm_year + 1900, 4, '-' }, { t.tm_mon + 1, 2, '-' }, { t.tm_mday, 2, 'T' },
+        { t.tm_hour, 2, ':' },        { t.tm_min, 2, ':' },     { t.tm_sec, 2, '.' },
+        { (int)ms, 3, 'Z' },
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        int left = parts[i].number;
+        for (int at = parts[i].digits - 1; at >= 0; at--, left /= 10)
+            to[at] = (char)('0' + left % 10);
+        to += parts[i].digits;
+        *to++ = parts[i].after;
+    }
+    *to = '\0';
 }
 
 /* Takes exactly n digits off *s. */

@@ -1,7 +1,5 @@
 #include "json_put.h"
 
-#include <inttypes.h>
-
 #include "clock.h"
 #include "json_text.h"
 
@@ -15,7 +13,9 @@ void json_put_comma(struct buf *to)
 void json_put_name(struct buf *to, const char *name)
 {
     json_put_comma(to);
-    buf_printf(to, "\"%s\":", name);
+    buf_putc(to, '"');
+    buf_puts(to, name);
+    buf_puts(to, "\":");
 }
 
 void json_put_begin(struct buf *to, const char *name, char bracket)
@@ -42,18 +42,16 @@ void json_put_number(struct buf *to, const char *name, int64_t n)
 {
     json_put_name(to, name);
     if (n >= 0)
-        buf_printf(to, "%" PRId64, n);
+        buf_put_number(to, n);
     else
         buf_puts(to, "null");
 }
 
 void json_put_seconds(struct buf *to, const char *name, int64_t ms)
 {
+    char text[STR_NUMBER_SIZE];
     json_put_name(to, name);
-    if (ms >= 0)
-        buf_printf(to, "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
-    else
-        buf_puts(to, "null");
+    buf_put(to, ms >= 0 ? str_seconds(text, ms) : STR_LIT("null"));
 }
 
 void json_put_time(struct buf *to, const char *name, int64_t wall_ms)

@@ -1,11 +1,11 @@
 #include "log.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <unistd.h>
 
 #include "buf.h"
 #include "clock.h"
+#include "json_put.h"
 #include "json_text.h"
 
 enum {
@@ -53,7 +53,7 @@ static void put_value(struct buf *to, const struct log_field *f)
             json_text_put(to, text);
         return;
     case LOG_FIELD_INT:
-        buf_printf(to, "%" PRId64, f->number);
+        buf_put_number(to, f->number);
         return;
     case LOG_FIELD_REAL:
         if (isfinite(f->real))
@@ -75,9 +75,7 @@ static void put_fields(struct buf *to, const struct log_field *fields)
     for (; fields->name; fields++) {
         size_t before = to->len;
         if (settings.format == LOG_JSON) {
-            buf_putc(to, ',');
-            json_text_put(to, str_of(fields->name));
-            buf_putc(to, ':');
+            json_put_name(to, fields->name);
         } else {
             buf_printf(to, " %s=", fields->name);
         }
@@ -99,10 +97,11 @@ static void put_head(struct buf *to, enum log_level level, const char *event)
         buf_printf(to, "%s %-5s %s", at, level_name(level), event);
         return;
     }
-    buf_printf(to, "{\"at\":\"%s\",\"level\":\"%s\",\"daemon\":", at, level_name(level));
-    json_text_put(to, str_of(settings.daemon));
-    buf_puts(to, ",\"event\":");
-    json_text_put(to, str_of(event));
+    buf_putc(to, '{');
+    json_put_string(to, "at", at);
+    json_put_string(to, "level", level_name(level));
+    json_put_string(to, "daemon", settings.daemon);
+    json_put_string(to, "event", event);
 }
 
 void log_write(enum log_level level, const char *event, const struct log_field *fields)

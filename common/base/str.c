@@ -1,7 +1,5 @@
 #include "str.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -174,8 +172,25 @@ bool str_to_i64(struct str s, int64_t *ret)
 
 struct str str_number(char to[STR_NUMBER_SIZE], int64_t n)
 {
-    int len = snprintf(to, STR_NUMBER_SIZE, "%" PRId64, n);
-    return (struct str){ to, (size_t)len };
+    char digits[STR_NUMBER_SIZE], *end = digits + sizeof(digits), *at = end;
+    uint64_t left = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    do
+        *--at = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (n < 0)
+        *--at = '-';
+    struct str text = { to, (size_t)(end - at) };
+    memcpy(to, at, text.len);
+    to[text.len] = '\0';
+    return text;
+}
+
+struct str str_seconds(char to[STR_NUMBER_SIZE], int64_t ms)
+{
+    size_t n = str_number(to, ms / 1000).len;
+    str_number(to + n, 1000 + ms % 1000); /* the point takes the place of the 1 */
+    to[n] = '.';
+    return (struct str){ to, n + 4 };
 }
 
 char *str_dup(struct str s)

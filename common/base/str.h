@@ -52,7 +52,10 @@ bool str_to_i64(struct str s, int64_t *ret);
 /* The other way: n in decimal, written into to and borrowed from it. */
 #define STR_NUMBER_SIZE 24
 struct str str_number(char to[STR_NUMBER_SIZE], int64_t n);
-/* The same where the text is needed only until the end of the block that this is written in. */
+/* Milliseconds, not below 0, as seconds with three decimals. */
+struct str str_seconds(char to[STR_NUMBER_SIZE], int64_t ms);
+/* As str_number, where the text is needed only until the end of the block that this is written in.
+ */
 #define STR_NUMBER(n) str_number((char[STR_NUMBER_SIZE]){ "" }, (n))
 /* A NUL-terminated copy, the caller's to free; STR_NONE gives NULL. */
 char *str_dup(struct str s);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -313,12 +312,10 @@ enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t
                             size_t argc, const struct str *argv, struct why *why)
 {
     bool named = script->sha[0] != '\0';
-    char number[24];
-    int len = snprintf(number, sizeof(number), "%zu", n_keys);
     struct str *all = mem_alloc(3 + argc, sizeof(*all));
     all[0] = named ? STR_LIT("EVALSHA") : STR_LIT("EVAL");
     all[1] = str_of(named ? script->sha : script->source);
-    all[2] = (struct str){ number, (size_t)len };
+    all[2] = STR_NUMBER((int64_t)n_keys);
     for (size_t i = 0; i < argc; i++)
         all[3 + i] = argv[i];
     enum err err = queue(r, script, 3, n_keys, 3 + argc, all, why);

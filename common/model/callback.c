@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
+#include "../base/json_put.h"
 #include "../base/mem.h"
 #include "callback_verdict.h"
 #include "ids.h"
@@ -280,7 +281,9 @@ static bool on_row_member(void *opaque, size_t want, enum json_type type, struct
     (void)index;
     if (r->n_rows == ROWS_MAX || type != row_members[m].type || (is_number && text.len > max_bytes))
         return true;
-    buf_printf(&r->row, "%c\"%s\":", r->row.len ? ',' : '{', row_members[m].name);
+    if (!r->row.len)
+        buf_putc(&r->row, '{');
+    json_put_name(&r->row, row_members[m].name);
     if (is_number)
         buf_put(&r->row, text);
     else

@@ -109,9 +109,7 @@ static bool fact_found(void *opaque, size_t want, enum json_type type, struct st
     return true;
 }
 
-/* *facts is filled as far as the scan came. */
-static enum err facts_read(enum event_kind kind, struct str body, struct event_facts *facts,
-                           struct why *why)
+enum err event_read(enum event_kind kind, struct str body, struct event_facts *ret, struct why *why)
 {
     struct json_want wants[N_FACTS];
     struct reading reading;
@@ -124,22 +122,17 @@ static enum err facts_read(enum event_kind kind, struct str body, struct event_f
                                          .found = fact_found,
                                          .free_text = facts_table[i].type == FACT_WORDS };
     }
-    memset(facts, 0, sizeof(*facts));
-    reading.to = facts;
-    const struct json_rules rules = { .nul_in_others = true, .has_nul = &facts->has_nul };
-    enum err err = json_scan(body, &rules, wants, n, &reading, why);
-    if (!err && kind == EVENT_PUSH)
-        (void)ciflow_tag_pr(str_of(facts->ref), &facts->pr);
-    return err;
-}
-
-enum err event_read(enum event_kind kind, struct str body, struct event_facts *ret, struct why *why)
-{
     struct event_facts facts;
-    enum err err = facts_read(kind, body, &facts, why);
-    if (!err)
-        *ret = facts;
-    return err;
+    memset(&facts, 0, sizeof(facts));
+    reading.to = &facts;
+    const struct json_rules rules = { .nul_in_others = true, .has_nul = &facts.has_nul };
+    enum err err = json_scan(body, &rules, wants, n, &reading, why);
+    if (err)
+        return err;
+    if (kind == EVENT_PUSH)
+        (void)ciflow_tag_pr(str_of(facts.ref), &facts.pr);
+    *ret = facts;
+    return OK;
 }
 
 enum err event_check(enum event_kind kind, const struct event_facts *facts, struct why *why)
@@ -163,7 +156,7 @@ enum err event_check(enum event_kind kind, const struct event_facts *facts, stru
 enum err event_scan(enum event_kind kind, struct str body, struct event_facts *ret, struct why *why)
 {
     struct event_facts facts;
-    enum err err = facts_read(kind, body, &facts, why);
+    enum err err = event_read(kind, body, &facts, why);
     if (!err)
         err = event_check(kind, &facts, why);
     if (!err)
@@ -209,10 +202,11 @@ bool event_push_touches(struct str body, const char *path)
 void event_key(struct buf *to, enum event_kind kind, const struct event_facts *facts)
 {
     buf_puts(to, facts->repo);
+    buf_putc(to, facts->pr > 0 ? '#' : '@');
     if (facts->pr > 0)
-        buf_printf(to, "#%lld", (long long)facts->pr);
+        buf_put_number(to, facts->pr);
     else
-        buf_printf(to, "@%s", kind == EVENT_PUSH ? facts->ref : facts->head_sha);
+        buf_puts(to, kind == EVENT_PUSH ? facts->ref : facts->head_sha);
 }
 
 enum err event_from_headers(struct event *ret, const struct headers *headers, struct why *why)

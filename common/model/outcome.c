@@ -1,5 +1,4 @@
 /* The JSON value of the dispatches topic (task.h). */
-#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <string.h>
@@ -59,8 +58,7 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
     buf_putc(to, '{');
     json_put_string(to, "delivery_id", o->delivery_id);
     json_put_string(to, "repo", o->repo);
-    json_put_name(to, "tier");
-    buf_printf(to, "\"L%d\"", o->level);
+    json_put_string(to, "tier", level_name(o->level));
     json_put_string(to, "kind", o->kind);
     json_put_string(to, "run_id", o->run_id);
     json_put_string(to, "event_type", o->event_type);
@@ -70,7 +68,7 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
     put_number(to, "http_status", o->http_status);
     put_number(to, "attempt", o->attempt);
     json_put_name(to, "latency_ms");
-    buf_printf(to, "%" PRId64, o->latency_ms);
+    buf_put_number(to, o->latency_ms);
     json_put_string(to, "error", o->error);
     if (*o->again)
         json_put_string(to, "again", o->again);

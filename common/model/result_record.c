@@ -1,6 +1,5 @@
 #include "result_record.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,15 +125,10 @@ static struct str field_value(const struct result_record *r, const struct column
         return STR_NONE;
     if (c->type == STATE)
         return str_of(job_state_name((enum job_state)n));
-    int len;
+    field->text[0] = 'L';
     if (c->type == LEVEL)
-        len = snprintf(field->text, sizeof(field->text), "L%" PRId64, n);
-    else if (c->type == SECONDS)
-        len = snprintf(field->text, sizeof(field->text), "%" PRId64 ".%03d", n / 1000,
-                       (int)(n % 1000));
-    else
-        len = snprintf(field->text, sizeof(field->text), "%" PRId64, n);
-    return (struct str){ field->text, (size_t)len };
+        return (struct str){ field->text, 1 + str_number(field->text + 1, n).len };
+    return c->type == SECONDS ? str_seconds(field->text, n) : str_number(field->text, n);
 }
 
 size_t result_record_fields(const struct result_record *r,

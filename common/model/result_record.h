@@ -74,7 +74,7 @@ bool result_record_is_successful(const struct result_record *r);
 struct result_field {
     struct str name;
     struct str value;
-    char text[24];
+    char text[1 + STR_NUMBER_SIZE];
 };
 #define RESULT_FIELDS_MAX 48
 /* Strings stay borrowed from r. Gives the number of entries. */

@@ -1,8 +1,5 @@
 #include "task.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "ids.h"
 
 #define ATTEMPT_MAX 1000000
@@ -41,8 +38,11 @@ const char *task_kind_name(enum task_kind kind)
 
 void task_seq_text(const struct task_seq *seq, char to[TASK_SEQ_TEXT_SIZE])
 {
-    snprintf(to, TASK_SEQ_TEXT_SIZE, "%" PRId64 ":%" PRId32 ":%" PRId64, seq->updated_ms,
-             seq->partition, seq->offset);
+    to += str_number(to, seq->updated_ms).len;
+    *to++ = ':';
+    to += str_number(to, seq->partition).len;
+    *to++ = ':';
+    str_number(to, seq->offset);
 }
 
 int task_seq_cmp(const struct task_seq *a, const struct task_seq *b)

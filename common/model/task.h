@@ -20,7 +20,7 @@ struct task_seq {
     int64_t offset;
 };
 int task_seq_cmp(const struct task_seq *a, const struct task_seq *b);
-#define TASK_SEQ_TEXT_SIZE 64
+#define TASK_SEQ_TEXT_SIZE (3 * STR_NUMBER_SIZE)
 void task_seq_text(const struct task_seq *seq, char to[TASK_SEQ_TEXT_SIZE]);
 
 /* Why a call may be the second one for its delivery and downstream. Once set it stays with the

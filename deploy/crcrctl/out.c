@@ -1,6 +1,5 @@
 #include "out.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "../../common/base/json_text.h"
@@ -75,5 +74,5 @@ void put_padded(struct buf *to, const char *text, size_t width)
 void json_int(struct buf *to, const char *name, int64_t value)
 {
     json_put_name(to, name);
-    buf_printf(to, "%" PRId64, value);
+    buf_put_number(to, value);
 }

@@ -44,7 +44,7 @@ static void answer(struct role_ctx *role, struct http_exchange *x, const char *r
                    const char *type, const char *etag, struct str body, struct page *page)
 {
     struct headers h;
-    char code[8], quoted[PAGE_ETAG_SIZE + 2];
+    char quoted[PAGE_ETAG_SIZE + 2];
     headers_init(&h);
     headers_put(&h, "Content-Security-Policy",
                 STR_LIT("default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -60,8 +60,8 @@ static void answer(struct role_ctx *role, struct http_exchange *x, const char *r
     }
     bool in_time = page ? http_reply_lent(x, status, type, &h, body, page_release, page_hold(page))
                         : http_reply(x, status, type, &h, body);
-    snprintf(code, sizeof(code), "%d", in_time ? status : 503);
-    metrics_add(role_metrics(role), METRIC_PAGES, METRIC_LABELS(str_of(route), str_of(code)), 1);
+    metrics_add(role_metrics(role), METRIC_PAGES,
+                METRIC_LABELS(str_of(route), STR_NUMBER(in_time ? status : 503)), 1);
 }
 
 void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route, int status,

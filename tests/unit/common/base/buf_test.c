@@ -28,6 +28,8 @@ static void it_grows_and_stays_terminated(void **state)
     }
     assert_int_equal(b.len, 20000);
     assert_memory_equal(b.ptr + 19996, "4999", 5);
+    buf_put_number(&b, -1020);
+    assert_string_equal(b.ptr + 20000, "-1020");
     assert_false(buf_full(&b));
 }
 

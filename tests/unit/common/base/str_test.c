@@ -108,6 +108,12 @@ static void numbers_are_whole_and_checked(void **state)
     assert_true(str_to_i64(STR_LIT("-0"), &i) && i == 0);
     char text[STR_NUMBER_SIZE];
     assert_true(str_is(str_number(text, 0), "0"));
+    assert_true(str_is(str_number(text, 1020304050), "1020304050") && text[10] == '\0');
+    assert_true(str_is(str_number(text, -7), "-7"));
+    assert_true(str_is(str_seconds(text, 0), "0.000"));
+    assert_true(str_is(str_seconds(text, 999), "0.999"));
+    assert_true(str_is(str_seconds(text, 61005), "61.005") && text[6] == '\0');
+    assert_true(str_is(str_seconds(text, INT64_MAX), "9223372036854775.807"));
     assert_true(str_is(str_number(text, INT64_MIN), "-9223372036854775808"));
     assert_true(str_is(str_number(text, INT64_MAX), "9223372036854775807"));
     static const char *const bad[] = { "", "-", "+1", " 1", "1 ", "0x1", "1.0", "--1" };
