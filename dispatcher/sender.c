@@ -90,6 +90,7 @@ static enum err sender_init(struct sender *s, struct why *why)
         .n_writes = sizeof(writes) / sizeof(writes[0]),
         .max_in_hand = SENDER_IN_HAND_RECORDS,
         .max_in_hand_bytes = IN_HAND_BYTES,
+        .lingers = true, /* outcomes */
         .http = s->clients.http,
         .metrics = dispatcher_worker_metrics,
         .does = &does,

@@ -401,6 +401,7 @@ static enum err fold_open(struct fold *f, struct why *why)
         .writes = writes,
         .n_writes = sizeof(writes) / sizeof(writes[0]),
         .message_timeout_ms = PUBLISHED_MS,
+        .lingers = true,
         .metrics = reporter_worker_metrics,
         .does = &does,
         .opaque = f,

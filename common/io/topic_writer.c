@@ -46,17 +46,6 @@ struct report {
     int slot; /* the partition, from 1; 0: by its key */
 };
 
-/* Without compression the broker, the disk and every consumer handle more bytes; with it ingest
- * spends about as much on a webhook again. librdkafka lingers for 5 ms, which whoever waits for an
- * acknowledgement feels; under load batches fill while others are on their way. The operator may
- * choose (CRCR_KAFKA_*). */
-static const topic_setting writer_defaults[] = {
-    { "queue.buffering.max.kbytes", "65536" },
-    { "compression.type", "none" },
-    { "linger.ms", "1" },
-    { NULL, NULL },
-};
-
 /* What the broker said, and what follows from it; all else leaves unknown what happened. Refused is
  * only what is wrong with this one record: where we may not write yet, or what is not there yet, is
  * no reason to give a record up. */
@@ -258,6 +247,14 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
 
     snprintf(timeout, sizeof(timeout), "%d",
              options->message_timeout_ms ? options->message_timeout_ms : MESSAGE_TIMEOUT_MS);
+    /* Without compression the broker, the disk and every consumer handle more bytes; with it ingest
+     * spends about as much on a webhook again. The operator may choose (CRCR_KAFKA_*). */
+    const topic_setting defaults[] = {
+        { "queue.buffering.max.kbytes", "65536" },
+        { "compression.type", "none" },
+        { "linger.ms", options->lingers ? "5" : "0" },
+        { NULL, NULL },
+    };
     const topic_setting fixed[] = {
         { "enable.idempotence", "true" },
         { "acks", "all" },
@@ -270,7 +267,7 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
     };
     pthread_rwlock_init(&w->use, NULL);
     enum err err =
-        topic_client_configure(&w->client, &options->kafka, writer_defaults, fixed, &w->conf, why);
+        topic_client_configure(&w->client, &options->kafka, defaults, fixed, &w->conf, why);
     if (!err) {
         rd_kafka_conf_set_dr_msg_cb(w->conf, on_report);
         rd_kafka_topic_conf_set_partitioner_cb(rd_kafka_conf_get_default_topic_conf(w->conf),

@@ -17,6 +17,10 @@ struct topic_writer_options {
     /* 0: 7,000. After that a record is reported ERR_UNKNOWN. A time that is given is also TCP's
      * (RFC 9293 section 3.8.3): what waits in the kernel for a network that is cut goes as well. */
     int message_timeout_ms;
+    /* A record waits 5 ms for others: a batch costs the broker about as much as one record. Not
+     * where somebody waits for it: ingest (GitHub, a job), the router (a dispatch), tools (an
+     * operator). */
+    bool lingers;
     bool own_thread;   /* a thread of the writer serves the reports; else topic_writer_poll does */
     struct wake *wake; /* woken when reports wait for topic_writer_poll; borrowed, may be NULL */
 };

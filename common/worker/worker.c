@@ -365,6 +365,7 @@ enum err worker_new(struct worker **ret, const struct worker_options *options, s
     const struct topic_writer_options writer = {
         .kafka = *options->kafka,
         .message_timeout_ms = options->message_timeout_ms,
+        .lingers = options->lingers,
         .wake = role_wake(options->role),
     };
     const char *names[TOPIC_COUNT + 1];

@@ -63,6 +63,7 @@ struct worker_options {
     int max_in_hand; /* records and bytes of each partition, as in topic_reader_options */
     size_t max_in_hand_bytes;
     int message_timeout_ms;   /* of the writer; 0: its own */
+    bool lingers;             /* as in topic_writer_options */
     struct http_client *http; /* polled in each turn; may be NULL */
     struct worker_metrics metrics;
     const struct worker_role *does; /* kept */

@@ -49,13 +49,11 @@ static void without_one_tcp_keeps_the_kernels(void **state)
     assert_int_equal(user_timeout_of(0), 0);
 }
 
-/* One that does not linger, and knows the broker. */
-static struct topic_writer *broker_writer(const struct brokers *b)
+/* One that knows the broker. */
+static struct topic_writer *broker_writer(const struct brokers *b, bool lingers)
 {
-    static const struct kafka_property at_once = { "linger.ms", "0" };
-    const struct topic_writer_options options = {
-        .kafka = { .brokers = b->addresses, .properties = &at_once, .n_properties = 1 }
-    };
+    const struct topic_writer_options options = { .kafka = { .brokers = b->addresses },
+                                                  .lingers = lingers };
     struct topic_writer *w;
     struct why why;
 
@@ -123,7 +121,7 @@ static void what_was_refused_is_not_stored_because_a_later_record_is(void **stat
 
     (void)state;
     struct brokers b = brokers_begin(1);
-    struct topic_writer *w = broker_writer(&b);
+    struct topic_writer *w = broker_writer(&b, false);
     rd_kafka_mock_broker_set_rtt(b.cluster, 1, ROUND_TRIP_MS);
     rd_kafka_mock_broker_push_request_error_rtts(
         b.cluster, 1, PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, ROUND_TRIP_MS);
@@ -148,7 +146,7 @@ static void what_was_refused_is_not_stored_because_a_later_record_is(void **stat
 static void a_producer_whose_records_time_out_for_half_a_minute_is_replaced(void **state)
 {
     struct brokers b = brokers_begin(1);
-    struct topic_writer *w = broker_writer(&b);
+    struct topic_writer *w = broker_writer(&b, false);
     const void *first = w->client.rk;
     (void)state;
     for (int64_t at_ms = 1000; at_ms <= 200000; at_ms += 20000) /* too far apart */
@@ -169,11 +167,53 @@ static void a_producer_whose_records_time_out_for_half_a_minute_is_replaced(void
     brokers_end(&b);
 }
 
+/* ---- how long a record waits for others ---- */
+
+/* The shortest of some times from a record to its report. */
+static int64_t shortest_us(bool lingers)
+{
+    int64_t shortest = INT64_MAX;
+    struct why why;
+
+    struct brokers b = brokers_begin(1);
+    struct topic_writer *w = broker_writer(&b, lingers);
+    for (int i = 0; i < 20; i++) {
+        struct told told = { 0 };
+        int64_t begun_us = clock_mono_us();
+        assert_int_equal(topic_writer_put(w, BROKER_TOPIC, STR_LIT("key"), STR_LIT("value"), NULL,
+                                          on_written, &told, &why),
+                         OK);
+        while (!told.n)
+            topic_writer_poll(w, LIMIT_MS);
+        assert_int_equal(told.err, OK);
+        int64_t us = clock_mono_us() - begun_us;
+        if (us < shortest)
+            shortest = us;
+    }
+    topic_writer_free(w);
+    brokers_end(&b);
+    return shortest;
+}
+
+static void a_record_that_somebody_waits_for_goes_at_once(void **state)
+{
+    (void)state;
+    assert_in_range(shortest_us(false), 0, 4000);
+}
+
+static void a_record_that_nobody_waits_for_waits_for_others(void **state)
+{
+    (void)state;
+    assert_in_range(shortest_us(true), 4500, 1000 * LIMIT_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_time_that_is_given_is_also_tcps),
         cmocka_unit_test(without_one_tcp_keeps_the_kernels),
+        cmocka_unit_test(a_record_that_somebody_waits_for_goes_at_once),
+        cmocka_unit_test(a_record_that_nobody_waits_for_waits_for_others),
         cmocka_unit_test(what_was_refused_is_not_stored_because_a_later_record_is),
         cmocka_unit_test(a_producer_whose_records_time_out_for_half_a_minute_is_replaced),
     };
