@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,6 +309,8 @@ int daemon_main(const struct daemon_spec *spec, int argc, char **argv, char *con
         printf("%s %s\n", spec->name, daemon_version());
         return EXIT_DRAINED;
     }
+    /* By default up to eight a core, of which each keeps what its busiest moment took. */
+    (void)mallopt(M_ARENA_MAX, 2);
     process_refuse_cores();
 #ifndef CRCR_SANITIZED /* LeakSanitizer attaches to what it looks at */
     process_refuse_tracing();
