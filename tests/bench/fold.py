@@ -28,21 +28,13 @@ def measure(setting, _):
             Row("fold: callbacks/s here, start included", "", f"{2 * JOBS / seconds:,.0f}")]
 
 
-def write_callbacks(setting, relay, jobs=JOBS):
-    payload = setting.bodies.read_text().split("\n", 1)[0]
+def write_callbacks(setting, relay, jobs=range(JOBS)):
     now_ms = int(time.time() * 1000)
     producer = Producer({"bootstrap.servers": setting.kafka.brokers, "linger.ms": 20,
                          "partitioner": "murmur2_random"})
-    for job in range(jobs):
-        for status, more in (("in_progress", {}),
-                             ("completed", {"conclusion": "success",
-                                            "test_results": {"passed": 9, "failed": 0, "skipped": 1}})):
-            head = {"event_type": "pull_request", "delivery_id": f"fold-{job}"}
-            workflow = {"schema_version": "1", "status": status, "name": "ci", "job_name": "build",
-                        "run_id": job + 1, "run_attempt": 1,
-                        "url": "https://github.com/bench/r0/actions/runs/1", **more}
-            value = (json.dumps(head)[:-1] + ',"payload":' + payload + ',"workflow":'
-                     + json.dumps(workflow) + "}")
+    for job in jobs:
+        for completed in (False, True):
+            value = callback_body(setting, f"fold-{job}", job + 1, completed)
             headers = {"repo": "bench/r0", "level": "L2", "issuer": "bench", "provenance": "token",
                        "delivery": f"fold-{job}", "pr": str(job % 500 + 1),
                        "head_sha": f"{job:040x}", "dispatched_ms": str(now_ms - 5000),
@@ -55,3 +47,16 @@ def write_callbacks(setting, relay, jobs=JOBS):
                 except BufferError:
                     producer.poll(0.1)
     assert producer.flush(60) == 0
+
+
+def callback_body(setting, delivery, run_id, completed, **head):
+    """A callback of real size: it brings the payload of its dispatch back."""
+    payload = setting.bodies.read_text().split("\n", 1)[0]
+    head = {"event_type": "pull_request", "delivery_id": delivery, **head}
+    workflow = {"schema_version": "1", "status": "in_progress", "name": "ci", "job_name": "build",
+                "run_id": int(run_id), "run_attempt": 1,
+                "url": "https://github.com/bench/r0/actions/runs/1"}
+    if completed:
+        workflow.update(status="completed", conclusion="success",
+                        test_results={"passed": 9, "failed": 0, "skipped": 1})
+    return json.dumps(head)[:-1] + ',"payload":' + payload + ',"workflow":' + json.dumps(workflow) + "}"

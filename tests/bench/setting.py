@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lib.kafka import Kafka, write
@@ -24,7 +25,7 @@ class Setting:
         self.folder = pathlib.Path(folder)
         self.kafka = Kafka(self.folder / "kafka")
         self.redis = RedisServer(self.folder / "redis")
-        self.sink, self.sink_port, self.bodies, self.relays = None, None, None, []
+        self.sink, self.sink_port, self.bodies, self.relays, self.consumer = None, None, None, [], None
 
     def start(self):
         self.kafka.start()
@@ -47,17 +48,18 @@ class Setting:
         file.write_text("\n".join(lines))
         return file
 
-    def relay(self, allowlist, **environment):
-        """A relay around the sink; nothing of it runs yet. It logs as in production. Redis is emptied: what
-        it remembers of one relay's offsets would supersede the next one's events."""
-        self.redis.client().flushall()
+    def relay(self, allowlist, redis=None, **environment):
+        """A relay around the sink and that Redis; nothing of it runs yet. It logs as in production. Redis is emptied:
+        what it remembers of one relay's offsets would supersede the next one's events."""
+        redis = redis or self.redis
+        redis.client().flushall()
         folder = self.folder / f"relay-{len(self.relays)}"
-        relay = Relay(folder, self.kafka.brokers, self.redis.endpoint, allowlist=allowlist,
+        relay = Relay(folder, self.kafka.brokers, redis.endpoint, allowlist=allowlist,
                       environment={"CRCR_GITHUB_API_URL": f"http://127.0.0.1:{self.sink_port}",
                                    "ALLOWLIST_URL": str(folder / "contents" / "pytorch" / "pytorch" /
                                                         ".github" / "allowlist.yml"),
                                    "HUD_API_URL": "", "CRCR_LOG_LEVEL": "info", **environment})
-        self.redis.topic_prefix = relay.prefix
+        redis.topic_prefix = relay.prefix
         self.relays.append(relay)
         return relay
 
@@ -75,6 +77,13 @@ class Setting:
     @property
     def kafka_pid(self):
         return int((self.folder / "kafka" / "kafka.pid").read_text())
+
+    def records(self, topic):
+        """How many were written to a topic."""
+        if not self.consumer:
+            self.consumer = Consumer({"bootstrap.servers": self.kafka.brokers, "group.id": "bench"})
+        partitions = self.consumer.list_topics(topic, 30).topics[topic].partitions
+        return sum(self.consumer.get_watermark_offsets(TopicPartition(topic, number), 30)[1] for number in partitions)
 
     def stored_bytes(self, topic):
         """What the broker keeps of a topic, by its files."""
@@ -112,7 +121,7 @@ class Setting:
 
     def close(self):
         """Everything, by pid, also when a part of it fails."""
-        ends = [relay.stop for relay in self.relays]
+        ends = [relay.stop for relay in self.relays] + ([self.consumer.close] if self.consumer else [])
         ends += [part.stop for part in (self.sink, self.redis, self.kafka) if part]
         problems = []
         for end in ends:

@@ -75,13 +75,14 @@ class RedisServer:
         self.port = free_port()
         self.endpoint = f"127.0.0.1:{self.port}"
         self.process = None
+        self.under = []  # a program and its arguments that it runs under, such as valgrind
 
     def start(self):
         # Several relays with prefixes of their own share it.
         acl = self.folder / "users.acl"
         acl.write_text("\n".join(["user default on nopass ~* &* +@all", *users("*:")[1:]]) + "\n")
         with_users.add(self.endpoint)
-        self.process = Process("redis", ["redis-server", "--bind", "127.0.0.1", *self.also_on,
+        self.process = Process("redis", [*self.under, "redis-server", "--bind", "127.0.0.1", *self.also_on,
                                          "--port", self.port, "--protected-mode", "no", "--aclfile", acl,
                                          "--save", "", "--appendonly", "no"], self.folder)
         client = self.client()
