@@ -6,6 +6,7 @@
 
 #include "../common/base/mem.h"
 #include "../common/base/table.h"
+#include "../common/model/attempt.h"
 #include "../common/model/limits.h"
 
 /* ---- conclusions ----------------------------------------------------------------------------- */
@@ -61,13 +62,6 @@ static void later(int64_t *ms, int64_t than)
         *ms = than;
 }
 
-int64_t attempt_number(const char *attempt)
-{
-    uint64_t number;
-    return attempt && str_to_u64(str_of(attempt), &number) && number <= INT32_MAX ? (int64_t)number
-                                                                                  : 0;
-}
-
 int64_t job_first_ms(const struct result_record *job)
 {
     const int64_t clocks[] = { job->in_progress_ms, job->timed_out_ms, job->completed_ms };
@@ -95,17 +89,6 @@ const char *job_conclusion(const struct result_record *job)
 }
 
 /* ---- which jobs count ------------------------------------------------------------------------ */
-
-/* Newest first; names come before numbers, as in fold.lua. */
-static int attempts_cmp(const char *a, const char *b)
-{
-    int64_t na = attempt_number(a), nb = attempt_number(b);
-    if ((na == 0) != (nb == 0))
-        return na == 0 ? -1 : 1;
-    if (na != nb)
-        return na > nb ? -1 : 1;
-    return strcmp(b, a);
-}
 
 static int names_cmp(const struct result_record *a, const struct result_record *b)
 {
@@ -135,7 +118,7 @@ static int jobs_cmp(const void *a, const void *b)
     if (order == 0)
         order = names_cmp(x, y);
     if (order == 0)
-        order = attempts_cmp(x->run_attempt, y->run_attempt);
+        order = attempt_compare(str_of(y->run_attempt), str_of(x->run_attempt));
     return order != 0 ? order : strcmp(x->check_run_id, y->check_run_id);
 }
 
@@ -377,7 +360,7 @@ static void runs_fill(struct aggregate *a, const struct aggregate_view *view)
         run->said_complete = run->said_complete || job->run_complete > 0;
         run->conclusion = worse_of(run->conclusion, conclusion);
         later(&run->last_ms, job_last_ms(job));
-        later(&run->attempt, attempt_number(job->run_attempt));
+        later(&run->attempt, attempt_number(str_of(job->run_attempt)));
     }
     for (size_t i = 0; i < a->n_runs; i++)
         if (a->runs[i].actions)

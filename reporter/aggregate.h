@@ -101,8 +101,6 @@ const char *job_conclusion(const struct result_record *job);
 size_t job_rank(const struct result_record *job);
 /* What a run came to, as a check run can say it; static. */
 const char *conclusion_shown(const char *conclusion);
-/* 0: it is no number. */
-int64_t attempt_number(const char *attempt);
 /* True when a job or run that ended so keeps the aggregate from being green. */
 bool conclusion_is_bad(const char *conclusion);
 

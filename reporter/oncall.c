@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../common/model/attempt.h"
 #include "check_text.h"
 
 #define NAME_BYTES    200
@@ -32,13 +33,8 @@ static bool same(const char *a, const char *b)
 /* One run has several jobs of one name where it is a matrix: none of them is newer. */
 static bool is_newer(const struct result_record *a, const struct result_record *b)
 {
-    uint64_t attempt_a, attempt_b;
-    bool same_run = same(a->run_id, b->run_id);
-    if (same_run && same(a->run_attempt, b->run_attempt))
-        return false;
-    if (same_run && str_to_u64(str_of(a->run_attempt), &attempt_a) &&
-        str_to_u64(str_of(b->run_attempt), &attempt_b))
-        return attempt_a > attempt_b;
+    if (same(a->run_id, b->run_id))
+        return attempt_compare(str_of(a->run_attempt), str_of(b->run_attempt)) > 0;
     return job_first_ms(a) > job_first_ms(b);
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "../common/model/attempt.h"
 #include "aggregate.h"
 
 bool job_is_open(const struct result_record *job)
@@ -29,8 +30,9 @@ void open_runs_find(const struct result_record *jobs, size_t n, struct open_runs
             continue;
         if (at == ret->n)
             ret->at[ret->n++] = (struct open_run){ .run_id = jobs[i].run_id };
-        if (attempt_number(jobs[i].run_attempt) > ret->at[at].attempt)
-            ret->at[at].attempt = attempt_number(jobs[i].run_attempt);
+        struct str attempt = str_of(jobs[i].run_attempt);
+        if (attempt_compare(attempt, str_of(ret->at[at].attempt)) > 0)
+            ret->at[at].attempt = attempt.ptr;
     }
     for (size_t i = 0; i < n && ret->n > 0; i++) {
         size_t at = jobs[i].run_id ? run_index(ret, jobs[i].run_id) : ret->n;
@@ -41,8 +43,9 @@ void open_runs_find(const struct result_record *jobs, size_t n, struct open_runs
 }
 
 /* GitHub repeats only a run that has ended. How the attempt before ended, it does not say. */
-static const char *attempt_end(const struct run_answer *answer, int64_t attempt)
+static const char *attempt_end(const struct run_answer *answer, const char *run_attempt)
 {
+    int64_t attempt = attempt_number(str_of(run_attempt));
     bool said = answer && (answer->said == RUN_SAID_GOING || answer->said == RUN_SAID_COMPLETED);
     if (!said || answer->attempt < attempt)
         return NULL;
@@ -78,5 +81,5 @@ const char *open_runs_end(const struct open_runs *runs, const struct run_answers
     size_t at = job_is_open(job) ? run_index(runs, job->run_id) : runs->n;
     if (at == runs->n || now_ms < runs->at[at].last_ms + OPEN_ASK_MS)
         return NULL;
-    return attempt_end(run_answer_find(answers, job->run_id), attempt_number(job->run_attempt));
+    return attempt_end(run_answer_find(answers, job->run_id), job->run_attempt);
 }

@@ -11,9 +11,9 @@
 #define OPEN_RUNS_MAX 20 /* of one commit and downstream; jobs of further runs end by time-out */
 
 struct open_run {
-    const char *run_id; /* borrowed from a job */
-    int64_t attempt;    /* the newest with a job in progress */
-    int64_t last_ms;    /* the last news of any of its jobs; wall clock */
+    const char *run_id;  /* borrowed from a job */
+    const char *attempt; /* the newest with a job in progress; NULL: none said which */
+    int64_t last_ms;     /* the last news of any of its jobs; wall clock */
 };
 
 struct open_runs {

@@ -5,6 +5,7 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "attempt.h"
 
 #define RUN_MAX_BYTES 16384
 
@@ -39,8 +40,7 @@ void run_job_init(struct run_job *ret, const struct result_record *row, int64_t 
     ret->timed_out = failed && strcmp(conclusion, "timed_out") == 0;
     if (ret->completed_ms < 0 || ret->completed_ms > ended_ms)
         ret->completed_ms = ended_ms;
-    if (!str_to_u64(str_of(row->run_attempt), &ret->attempt))
-        ret->attempt = 0;
+    (void)str_copy(ret->attempt, sizeof(ret->attempt), str_of(row->run_attempt));
     (void)str_lower(repo, sizeof(repo), str_of(row->repo));
     struct str workflow = str_of(row->workflow_name), job = str_of(row->job_name);
     const struct str parts[] = { str_of(repo), self ? STR_LIT("self") : STR_LIT("dispatched"),
@@ -73,7 +73,7 @@ static int compare(const void *left, const void *right)
     if (order == 0)
         order = strcmp(a->job, b->job);
     if (order == 0)
-        order = (a->attempt < b->attempt) - (a->attempt > b->attempt);
+        order = attempt_compare(str_of(b->attempt), str_of(a->attempt));
     return order != 0 ? order : strcmp(a->key, b->key);
 }
 
@@ -102,7 +102,7 @@ static void name_add(struct sums *run, struct run_job **jobs, size_t n)
     for (size_t i = 0; i < n; i++)
         if (jobs[i]->queue_ms >= 0)
             first_queue_ms = jobs[i]->queue_ms;
-    for (size_t i = 0; i < n && jobs[i]->attempt == jobs[0]->attempt; i++) {
+    for (size_t i = 0; i < n && strcmp(jobs[i]->attempt, jobs[0]->attempt) == 0; i++) {
         struct run_job *job = jobs[i];
         run->going |= !job->ended;
         job->counts = job->ended && job->ended_ms >= 0;

@@ -15,10 +15,10 @@ enum run_kind { RUN_PULL, RUN_PUSH, RUN_SELF, RUN_KINDS };
 
 /* What is needed of a job. Times are -1 when unknown. */
 struct run_job {
-    const char *key;  /* borrowed from the row: the order where nothing else decides */
-    char *run;        /* begins with the repository in lower case and a newline */
-    char *job;        /* workflow and name */
-    uint64_t attempt; /* 0 when it is no number: such attempts replace nothing */
+    const char *key; /* borrowed from the row: the order where nothing else decides */
+    char *run;       /* begins with the repository in lower case and a newline */
+    char *job;       /* workflow and name */
+    char attempt[RUN_ATTEMPT_MAX + 1];
     enum run_kind kind;
     bool ended, successful;
     bool cancelled, timed_out; /* ended so, and that is no success */

@@ -149,22 +149,20 @@ static void of_callback(struct summary *s, const struct record *r)
 {
     struct callback c;
     struct why why;
-    uint64_t number;
     if (callback_parse(r->value, headers_get(&r->headers, "run_attempt"), &c, &why)) {
         say(s, "unreadable: %.300s", why.text);
     } else {
         COPY(s->event, str_of(c.event_type));
         COPY(s->run_id, str_of(c.run_id));
+        COPY(s->run_attempt, str_of(c.run_attempt));
         COPY(s->check_run_id, str_of(c.check_run_id));
         set_job(s, c.status, c.conclusion, str_of(c.workflow_name), str_of(c.job_name));
         s->job_state =
             str_is(headers_get(&r->headers, "provenance"), "sweeper") ? JOB_TIMED_OUT : c.status;
-        if (str_to_u64(str_of(c.run_attempt), &number) && number <= INT32_MAX)
-            s->attempt = (int64_t)number;
         callback_clear(&c);
     }
-    if (s->attempt > 1)
-        say(s, ", attempt %" PRId64, s->attempt);
+    if (*s->run_attempt && strcmp(s->run_attempt, "1") != 0)
+        say(s, ", attempt %s", s->run_attempt);
     put_note(s, &r->headers, "replay", "replay");
 }
 

@@ -30,11 +30,12 @@ struct summary {
      * whose first try may be older than its topic keeps */
     char task[16 + RUN_ID_MAX + DELIVERY_MAX + 3];
     char seq[TASK_SEQ_TEXT_SIZE];
-    int64_t attempt; /* of a task, an outcome, a job's run */
+    int64_t attempt; /* of a task, an outcome */
     /* callbacks: which job, and how far it is; JOB_NONE: none that could be read */
     enum job_state job_state;
     char job[304]; /* "CI / linux", cut */
     char run_id[RUN_ID_MAX + 1];
+    char run_attempt[RUN_ATTEMPT_MAX + 1];
     char check_run_id[RUN_ID_MAX + RUN_ATTEMPT_MAX +
                       2]; /* differs between jobs of a matrix, which share a name */
 };

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "../../common/base/mem.h"
+#include "../../common/model/attempt.h"
 #include "out.h"
 #include "repos.h"
 
@@ -83,7 +84,7 @@ static int compare_jobs(const void *left, const void *right)
     if (!order)
         order = compare_runs(a, b);
     if (!order)
-        order = order_of(b->attempt, a->attempt);
+        order = attempt_compare(str_of(b->run_attempt), str_of(a->run_attempt));
     if (!order)
         order = strcmp(a->check_run_id, b->check_run_id);
     if (!order)
@@ -100,7 +101,8 @@ static bool is_replaced(const struct summary *a, const struct summary *b)
         return false;
     if (strcmp(a->run_id, b->run_id) != 0)
         return str_to_u64(str_of(b->run_id), &number);
-    return a->attempt != b->attempt || strcmp(a->check_run_id, b->check_run_id) == 0;
+    return strcmp(a->run_attempt, b->run_attempt) != 0 ||
+           strcmp(a->check_run_id, b->check_run_id) == 0;
 }
 
 /* Of each job of steps[first … end) the callback that says how far it is: of its newest attempt

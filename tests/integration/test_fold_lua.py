@@ -206,6 +206,15 @@ def test_attempt_ten_comes_after_attempt_nine(db):
     assert job["run_attempt"] == "10"
 
 
+def test_the_fold_has_the_order_of_attempts_that_the_c_code_has(db):
+    table = pathlib.Path(__file__).resolve().parents[1] / "unit/common/model/attempt_order.txt"
+    attempts = table.read_text().splitlines()
+    rule = (VIEW / "fold/attempt.lua").read_text() + "return attempt_compare(ARGV[1], ARGV[2])"
+    for (i, a), (j, b) in itertools.product(enumerate(attempts), repeat=2):
+        order = db.eval(rule, 0, a, b)
+        assert (order > 0) - (order < 0) == (i > j) - (i < j), (a, b, order)
+
+
 def test_an_attempt_that_looks_like_no_number_is_still_an_attempt(db):
     for name in ("nan", "inf", "0x2"):
         empty(db)

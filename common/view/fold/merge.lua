@@ -30,23 +30,6 @@ local OWN_RULE = { status = true, ranks = true, first_ms = true, last_ms = true,
                    in_progress_ms = true, timed_out_ms = true, completed_ms = true,
                    run_started_ms = true }
 
--- Plain digits only: tonumber would also take "nan", which equals nothing, and "0x2".
-local function number_of(attempt)
-    return string.match(attempt, '^%d+$') and tonumber(attempt)
-end
-
--- Below zero when attempt a came before attempt b. Numbers come before names.
-local function attempt_compare(a, b)
-    local na, nb = number_of(a), number_of(b)
-    if na and nb and na ~= nb then
-        return na - nb
-    end
-    if (na == nil) ~= (nb == nil) then
-        return na and -1 or 1
-    end
-    return a == b and 0 or (a < b and -1 or 1)
-end
-
 -- "rank=letters;rank=letters" and back: one rank for all fields that came from the same fact.
 local function ranks_read(text)
     local ranks = {}

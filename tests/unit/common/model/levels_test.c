@@ -97,13 +97,15 @@ static void only_the_newest_attempt_of_a_job_counts(void **state)
     levels_free(l);
 }
 
-static void attempts_that_are_no_numbers_replace_nothing(void **state)
+static void attempts_that_are_names_have_an_order_too(void **state)
 {
     (void)state;
     struct levels *l = levels_new();
     put(l, (struct job){ .attempt = "first", .conclusion = "failure" });
     put(l, (struct job){ .attempt = "second" });
-    assert_int_equal(figures(l, "org/a", 7).jobs, 2);
+    put(l, (struct job){ .attempt = "3", .conclusion = "failure" });
+    assert_int_equal(figures(l, "org/a", 7).jobs, 1);
+    assert_int_equal(figures(l, "org/a", 7).successful, 1);
     levels_free(l);
 }
 
@@ -268,7 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pass_rate_counts_success_of_all_that_ended),
         cmocka_unit_test(only_the_newest_attempt_of_a_job_counts),
-        cmocka_unit_test(attempts_that_are_no_numbers_replace_nothing),
+        cmocka_unit_test(attempts_that_are_names_have_an_order_too),
         cmocka_unit_test(the_newest_row_of_a_key_wins),
         cmocka_unit_test(a_window_takes_what_ended_in_it),
         cmocka_unit_test(nobody_reports_out_of_the_window_by_an_end_in_the_future),

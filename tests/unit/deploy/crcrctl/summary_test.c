@@ -93,18 +93,18 @@ static void a_callback_says_which_job_it_is_of_and_how_far_it_is(void **state)
     assert_string_equal(s.detail, "CI / linux, replay r-1");
     assert_string_equal(s.run_id, "17");
     assert_string_equal(s.check_run_id, "17-1");
-    assert_int_equal(s.attempt, 1);
+    assert_string_equal(s.run_attempt, "1");
     s = summarise(TOPIC_CALLBACKS, CALLBACK("\"status\":\"in_progress\",\"run_id\":17"),
                   "run_attempt", "3", NULL);
     assert_string_equal(s.check_run_id, "17-3");
-    assert_int_equal(s.attempt, 3);
+    assert_string_equal(s.run_attempt, "3");
 #define COMPLETED                                                                                  \
     CALLBACK("\"status\":\"completed\",\"conclusion\":\"timed_out\",\"run_id\":\"17\","            \
              "\"run_attempt\":\"2\",\"check_run_id\":\"7001\"")
     s = summarise(TOPIC_CALLBACKS, COMPLETED, NULL);
     assert_int_equal(s.job_state, JOB_COMPLETED);
     assert_string_equal(s.check_run_id, "7001");
-    assert_int_equal(s.attempt, 2);
+    assert_string_equal(s.run_attempt, "2");
     assert_string_equal(s.detail, "CI, attempt 2");
     s = summarise(TOPIC_CALLBACKS, COMPLETED, "provenance", "sweeper", NULL);
     assert_int_equal(s.job_state, JOB_TIMED_OUT);

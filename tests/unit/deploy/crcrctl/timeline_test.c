@@ -23,7 +23,7 @@ static void add(struct timeline *t, enum topic topic, const char *repo, int64_t 
         s.job_state = str_is(str_of(outcome), "in_progress") ? JOB_IN_PROGRESS : JOB_COMPLETED;
         snprintf(s.job, sizeof(s.job), "%s", detail);
         snprintf(s.run_id, sizeof(s.run_id), "17");
-        s.attempt = 1;
+        snprintf(s.run_attempt, sizeof(s.run_attempt), "1");
     }
     timeline_add(t, &s);
 }
@@ -35,7 +35,7 @@ static void call_back(struct timeline *t, int64_t at_ms, const char *outcome, co
     struct summary *s = &t->steps[t->n - 1];
     snprintf(s->run_id, sizeof(s->run_id), "%s", run_id);
     snprintf(s->check_run_id, sizeof(s->check_run_id), "%s-%d", run_id, (int)attempt);
-    s->attempt = attempt;
+    snprintf(s->run_attempt, sizeof(s->run_attempt), "%d", (int)attempt);
 }
 
 /* The state and the reason of the only downstream, at time 100,000. */
@@ -417,6 +417,13 @@ static void of_a_job_the_newest_attempt_counts(void **state)
     timeline_init(&t);
     call_back(&t, 20000, "success", "CI / linux", "18", 1);
     call_back(&t, 30000, "cancelled", "CI / linux", "9", 2); /* an older run */
+    stands(&t, "success", "CI / linux");
+
+    timeline_init(&t);
+    call_back(&t, 20000, "failure", "CI / linux", "17", 1);
+    snprintf(t.steps[0].run_attempt, sizeof(t.steps[0].run_attempt), "retry-1");
+    call_back(&t, 30000, "success", "CI / linux", "17", 1);
+    snprintf(t.steps[1].run_attempt, sizeof(t.steps[1].run_attempt), "retry-2");
     stands(&t, "success", "CI / linux");
 }
 
