@@ -43,9 +43,9 @@ static void redis_seen(struct fold *f, bool up, const char *reason)
         rebuild_look(f->rebuild); /* its last look may have met a Redis that was unavailable */
 }
 
-bool fold_is_of_this_fact(enum err err, const struct why *why)
+bool fold_is_of_this_fact(enum err err, const struct redis *redis)
 {
-    return err == ERR_REFUSE && str_find_str(str_of(why->text), STR_LIT("WRONGTYPE")) >= 0;
+    return err == ERR_REFUSE && redis_failed_with(redis, "WRONGTYPE");
 }
 
 static void view_seen(struct fold *f, bool consistent)
@@ -62,9 +62,9 @@ static void view_seen(struct fold *f, bool consistent)
  * steps aside. */
 static void call_failed(struct fold *f, struct fact *fact, enum err err, const struct why *why)
 {
-    if (fold_is_of_this_fact(err, why))
+    if (fold_is_of_this_fact(err, f->redis))
         fact_refuse(fact, "refused", why->text);
-    else if (view_is_inconsistent(why))
+    else if (err == ERR_REFUSE && view_is_inconsistent(f->redis))
         view_seen(f, false);
     else
         redis_seen(f, false, why->text);

@@ -24,7 +24,7 @@ struct fold {
 /* The key holds something else: this fact will never be taken. All other refusals (not allowed, a
  * script that this Redis does not understand) would meet every fact alike, and empty the topic into
  * the dead-letter queue: they are waited out, as no answer is. */
-bool fold_is_of_this_fact(enum err err, const struct why *why);
+bool fold_is_of_this_fact(enum err err, const struct redis *redis);
 /* Fills in pull request, commit and time of the dispatch of job's delivery; *found: whether there
  * is one. */
 enum err fold_target_fill(struct redis *redis, struct result_record *job, bool *found,

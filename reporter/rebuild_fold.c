@@ -42,7 +42,7 @@ enum err rebuild_fold_collect(struct rebuild_fold *f, struct why *why)
     for (size_t i = 0; i < f->batch.n; i++) {
         struct why reason;
         enum err err = f->batch.collect[i](f->redis, &reason);
-        if (!err || first || fold_is_of_this_fact(err, &reason))
+        if (!err || first || fold_is_of_this_fact(err, f->redis))
             continue;
         first = why_set(why, err, "%s", reason.text);
     }

@@ -89,9 +89,9 @@ void pass_ended(struct target *target, enum pass_end end, int64_t held_until_ms,
 
 /* The comment at hand. */
 struct pass_comment {
-    bool leased;
-    bool searched; /* for it, at GitHub */
-    char *repo;    /* as the allowlist writes it */
+    int64_t lease_expires_ms; /* 0: we have none */
+    bool searched;            /* for it, at GitHub */
+    char *repo;               /* as the allowlist writes it */
     struct buf text;
     enum oncall_word word;
     char digest[17];

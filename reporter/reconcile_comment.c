@@ -5,41 +5,46 @@
  *        └─▶ lease ─▶ read again ─▶ plan ─▶ find, edit or create ─▶ remember ─▶ give back the lease
  *                                     ▲       │
  *                                     └─found─┘ */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/github/comments.h"
+#include "../common/view/lease.h"
 #include "../common/view/pull_requests.h"
 #include "reconcile.h"
 
-#define OWNER_MAX 256
+#define MEMBER_MAX (STR_NUMBER_SIZE + 1 + REPO_MAX)
 
 static struct redis *redis_of(const struct pass *p)
 {
     return p->target->reconcile->redis;
 }
 
-static struct str owner_of(const struct pass *p, char to[OWNER_MAX])
+/* <pr>/<repo> */
+static struct str member_of(const struct pass *p, char to[MEMBER_MAX])
 {
-    snprintf(to, OWNER_MAX, "%s/%s", daemon_owner(role_daemon(p->target->reconcile->role)),
-             p->target->head_sha);
+    snprintf(to, MEMBER_MAX, "%" PRId64 "/", action_at(p)->pr);
+    size_t len = strlen(to);
+    str_lower(to + len, MEMBER_MAX - len, str_of(p->comment.repo));
     return str_of(to);
 }
 
-/* A lease that cannot be given back runs out by itself. */
+/* A lease that cannot be given back expires by itself. */
 void comment_end(struct pass *p)
 {
     struct pass_comment *c = &p->comment;
-    char owner[OWNER_MAX];
+    char member[MEMBER_MAX];
     struct why why;
-    if (c->leased &&
-        comment_release(redis_of(p), action_at(p)->pr, str_of(c->repo), owner_of(p, owner), &why))
+    if (c->lease_expires_ms && lease_finish(redis_of(p), LEASE_COMMENT, member_of(p, member),
+                                            c->lease_expires_ms, 0, &why))
         log_warn("comment_lease_not_given_back", LOG_STR("error", str_of(why.text)));
     free(c->repo);
     buf_clear(&c->text);
-    *c = (struct pass_comment){ .leased = false };
+    *c = (struct pass_comment){ .repo = NULL };
 }
 
 /* Makes the text: of the jobs of the pull request that have a check run, for the on-calls of the
@@ -94,20 +99,20 @@ void comment_prepare(struct pass *p)
 {
     struct pass_comment *c = &p->comment;
     enum action_kind next = ACTION_NONE;
-    char owner[OWNER_MAX];
+    char member[MEMBER_MAX];
     struct why why;
     enum err err = OK;
     if (text_make(p) && c->word != ONCALL_NOTHING)
         err = look(p, &next, &why);
     bool wanted = !err && next != ACTION_NONE;
     if (wanted)
-        err = comment_lease(redis_of(p), action_at(p)->pr, str_of(c->repo), owner_of(p, owner),
-                            &c->leased, &why);
-    if (!err && c->leased) /* another may have written while we had no lease */
+        err = lease_take(redis_of(p), LEASE_COMMENT, member_of(p, member), &c->lease_expires_ms,
+                         &why);
+    if (!err && c->lease_expires_ms) /* another may have written while we had no lease */
         err = look(p, &next, &why);
     if (err)
         pass_redis_failed(p, err, &why);
-    else if (wanted && !c->leased)
+    else if (wanted && !c->lease_expires_ms)
         pass_stop(p, PASS_WAIT, "another replica writes the comment");
     else if (next == ACTION_NONE)
         pass_next(p);

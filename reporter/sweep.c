@@ -12,10 +12,9 @@
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/io/topic_writer.h"
-#include "../common/view/due.h"
 #include "../common/view/hours.h"
 #include "../common/view/jobs.h"
-#include "../common/view/keys.h"
+#include "../common/view/lease.h"
 #include "../common/view/overdue.h"
 #include "reporter.h"
 #include "sweep_callback.h"
@@ -104,13 +103,12 @@ static size_t jobs_batch(struct sweep *s)
     struct metrics *m = role_metrics(s->role);
     struct overdue_list list = { .at = NULL };
     struct why why;
-    int64_t past = 0;
-    if (overdue_take(s->redis, clock_wall_ms(), BATCH, &list, &past, &why)) {
+    if (overdue_take(s->redis, clock_wall_ms(), BATCH, &list, &why)) {
         redis_seen(s, false, why.text);
         return 0;
     }
     redis_seen(s, true, NULL);
-    metrics_set(m, METRIC_OVERDUE_JOBS, NULL, (double)past);
+    metrics_set(m, METRIC_OVERDUE_JOBS, NULL, (double)list.past);
     struct errand *errands = mem_alloc(list.n + 1, sizeof(*errands));
     for (size_t i = 0; i < list.n; i++) {
         const struct result_record *job = &list.at[i].job;
@@ -141,7 +139,8 @@ static size_t jobs_batch(struct sweep *s)
                      LOG_STR("repo", str_of(job->repo)), LOG_STR("job", str_of(job->job_name)),
                      LOG_STR("run_attempt", str_of(job->run_attempt)));
         }
-        if (overdue_remove(s->redis, &list.at[i], &why))
+        if (lease_finish(s->redis, LEASE_OVERDUE, str_of(job->key), list.expires_ms,
+                         list.at[i].deadline_ms, &why))
             redis_seen(s, false, why.text); /* the same again when the lease has run out */
     }
     size_t n = list.n;
@@ -154,33 +153,35 @@ static size_t jobs_batch(struct sweep *s)
 static size_t due_batch(struct sweep *s)
 {
     struct metrics *m = role_metrics(s->role);
-    struct view_index CLEANUP(view_index_clear) list = { NULL, 0 };
+    struct leases CLEANUP(leases_clear) list = { .past = 0 };
     struct why why;
-    int64_t past = 0;
-    if (due_take(s->redis, KEY_DUE, clock_wall_ms(), BATCH, &list, &past, &why)) {
+    if (lease_take_due(s->redis, LEASE_DUE, clock_wall_ms(), BATCH, &list, &why)) {
         redis_seen(s, false, why.text);
         return 0;
     }
     redis_seen(s, true, NULL);
-    metrics_set(m, METRIC_DUE, NULL, (double)past);
-    struct errand *errands = mem_alloc(list.n + 1, sizeof(*errands));
-    for (size_t i = 0; i < list.n; i++) {
+    metrics_set(m, METRIC_DUE, NULL, (double)list.past);
+    const struct view_index_entry *at = list.members.at;
+    size_t n = list.members.n;
+    struct errand *errands = mem_alloc(n + 1, sizeof(*errands));
+    for (size_t i = 0; i < n; i++) {
         errands[i].event = "due_not_published";
-        publish(s, TOPIC_RECONCILE, str_of(list.at[i].name), STR_LIT("due"), NULL, &errands[i]);
+        publish(s, TOPIC_RECONCILE, str_of(at[i].name), STR_LIT("due"), NULL, &errands[i]);
     }
     all_reported(s);
-    for (size_t i = 0; i < list.n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (!errands[i].stored) {
             s->due.lost++;
             continue;
         }
         metrics_add(m, METRIC_DUE_MARKED, NULL, 1);
         role_progress(s->role);
-        if (due_remove(s->redis, KEY_DUE, &list.at[i], &why))
+        if (lease_finish(s->redis, LEASE_DUE, str_of(at[i].name), list.expires_ms, at[i].at_ms,
+                         &why))
             redis_seen(s, false, why.text); /* marked once more than needed */
     }
     free(errands);
-    return list.n;
+    return n;
 }
 
 /* ---- jobs into hours ---------------------------------------------------------------------------
@@ -210,17 +211,17 @@ static enum err count(struct redis *r, struct str delivery, struct str repo, int
 enum err sweep_tally(struct redis *r, int64_t now_ms, int64_t ttl_s, size_t most, size_t *n,
                      struct why *why)
 {
-    struct view_index CLEANUP(view_index_clear) list = { NULL, 0 };
-    int64_t past;
+    struct leases CLEANUP(leases_clear) list = { .past = 0 };
     *n = 0;
-    enum err err = due_take(r, KEY_TALLY, now_ms, most, &list, &past, why);
-    for (size_t i = 0; !err && i < list.n; i++) {
-        struct str repo = str_of(list.at[i].name), delivery = STR_NONE;
+    enum err err = lease_take_due(r, LEASE_TALLY, now_ms, most, &list, why);
+    for (size_t i = 0; !err && i < list.members.n; i++) {
+        const struct view_index_entry *at = &list.members.at[i];
+        struct str repo = str_of(at->name), delivery = STR_NONE;
         bool done = true;
         if (str_split(&repo, '/', &delivery))
             err = count(r, delivery, repo, now_ms, ttl_s, &done, why);
         if (!err && done)
-            err = due_remove(r, KEY_TALLY, &list.at[i], why);
+            err = lease_finish(r, LEASE_TALLY, str_of(at->name), list.expires_ms, at->at_ms, why);
         if (err == ERR_REFUSE) {
             log_warn("not_counted", LOG_STR("delivery", delivery), LOG_STR("repo", repo),
                      LOG_STR("error", str_of(why->text)));
@@ -256,8 +257,8 @@ static void look(struct sweep *s, struct look *what, size_t (*batch)(struct swee
     role_lag(s->role, (int64_t)(s->jobs.lost + s->due.lost));
     if (s->redis_unavailable && period_ms > UNAVAILABLE_MS)
         period_ms = UNAVAILABLE_MS;
-    if (what->lost > 0 && period_ms > OVERDUE_LEASE_MS)
-        period_ms = OVERDUE_LEASE_MS; /* when they can be leased again */
+    if (what->lost > 0 && period_ms > LEASE_SET_MS)
+        period_ms = LEASE_SET_MS; /* when they can be leased again */
     what->next_ms = clock_mono_ms() + period_ms;
 }
 

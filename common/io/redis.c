@@ -47,7 +47,8 @@ struct redis {
     int backoff_ms;
     bool leave; /* this server is a replica now: connect anew when nothing is outstanding */
     bool up;
-    struct why broken; /* why there is no connection */
+    char code[REDIS_CODE_SIZE]; /* of the last reply that was an error */
+    struct why broken;          /* why there is no connection */
 
     struct pending *pending;
     struct pending *last;       /* collected; what the caller looks at */
@@ -232,7 +233,10 @@ static enum err value_of(struct redis *r, const redisReply *reply, const struct 
 {
     struct str text = { reply->str, reply->str ? (size_t)reply->len : 0 };
     if (reply->type == REDIS_REPLY_ERROR) {
-        r->leave = r->leave || str_starts(text, "READONLY ");
+        struct str rest = text, code = STR_NONE;
+        (void)str_split(&rest, ' ', &code);
+        (void)str_copy(r->code, sizeof(r->code), code);
+        r->leave = r->leave || str_is(code, "READONLY");
         return why_set(why, error_kind(text), "redis: %.*s", STR_ARG(text));
     }
     size_t n = count(reply);
@@ -455,6 +459,11 @@ enum err redis_new(struct redis **ret, const struct redis_options *options, stru
     r->up = true;
     *ret = r;
     return OK;
+}
+
+bool redis_failed_with(const struct redis *r, const char *code)
+{
+    return strcmp(r->code, code) == 0;
 }
 
 bool redis_is_up(const struct redis *r)

@@ -91,6 +91,11 @@ const struct redis_value *redis_batch_next(struct redis_batch *b);
 enum err redis_call_script(struct redis *r, struct redis_script *script, size_t n_keys, size_t argc,
                            const struct str *argv, const struct redis_value **ret,
                            struct why *why) MUST_CHECK;
+/* Whether the last error reply had that code, its first word (https://redis.io/docs, "RESP, simple
+ * errors"): WRONGTYPE, say, or what a script of ours gives. Ask when a call has just failed with
+ * ERR_REFUSE. */
+bool redis_failed_with(const struct redis *r, const char *code);
+#define REDIS_CODE_SIZE 24
 /* False after a failure until a call works again. Asks nothing. */
 bool redis_is_up(const struct redis *r);
 

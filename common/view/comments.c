@@ -6,12 +6,6 @@
 #include "entries.h"
 #include "keys.h"
 
-#define LEASE_MS "120000"
-
-extern const char view_comment_release_lua[];
-/* It remembers its SHA, and that memory is not locked. */
-static _Thread_local struct redis_script release_script = { .source = view_comment_release_lua };
-
 #define REFUSED "refused" /* in place of a digest */
 
 /* "<id> <digest>" */
@@ -51,25 +45,4 @@ enum err comment_sent_put(struct redis *r, int64_t pr, struct str repo,
     snprintf(value, sizeof(value), "%" PRId64 " %s", sent->id,
              sent->refused ? REFUSED : sent->digest);
     return view_field_put(r, key, STR_LIT("sent"), str_of(value), times, why);
-}
-
-enum err comment_lease(struct redis *r, int64_t pr, struct str repo, struct str owner, bool *got,
-                       struct why *why)
-{
-    const struct redis_value *reply;
-    enum err err = redis_call(r, &reply,
-                              REDIS_ARGS(STR_LIT("SET"), key_comment_lease(NEW_KEY, pr, repo),
-                                         owner, STR_LIT("NX"), STR_LIT("PX"), STR_LIT(LEASE_MS)),
-                              why);
-    if (!err)
-        *got = reply->type != REDIS_NIL;
-    return err;
-}
-
-enum err comment_release(struct redis *r, int64_t pr, struct str repo, struct str owner,
-                         struct why *why)
-{
-    const struct redis_value *reply;
-    const struct str argv[] = { key_comment_lease(NEW_KEY, pr, repo), owner };
-    return redis_call_script(r, &release_script, 1, 2, argv, &reply, why);
 }

@@ -1,8 +1,7 @@
 /* On-call comments in the view: what was last sent to a pull request about a downstream
- * (crcr:comment:*), and who is writing there now (crcr:comment:lease:*). Commits of one pull
- * request lie in different partitions, so different replicas may have something to say at the same
- * time: the lease lets one write after the other. Both may be lost: the comment is found again at
- * GitHub. */
+ * (crcr:comment:*). Commits of one pull request lie in different partitions, so different replicas
+ * may have something to say at the same time: a lease (LEASE_COMMENT of lease.h) lets one write
+ * after the other. Both may be lost: the comment is found again at GitHub. */
 #ifndef CRCR_VIEW_COMMENTS_H
 #define CRCR_VIEW_COMMENTS_H
 
@@ -21,13 +20,5 @@ enum err comment_sent_get(struct redis *r, int64_t pr, struct str repo, struct c
 enum err comment_sent_put(struct redis *r, int64_t pr, struct str repo,
                           const struct comment_sent *sent, const struct view_times *times,
                           struct why *why) MUST_CHECK;
-
-/* For two minutes, longer than all calls for one comment may take. *got is false while another
- * owner has it. */
-enum err comment_lease(struct redis *r, int64_t pr, struct str repo, struct str owner, bool *got,
-                       struct why *why) MUST_CHECK;
-/* Nothing happens when the lease ran out and another has it. */
-enum err comment_release(struct redis *r, int64_t pr, struct str repo, struct str owner,
-                         struct why *why) MUST_CHECK;
 
 #endif

@@ -1,9 +1,5 @@
 #include "entries.h"
 
-extern const char view_zset_remove_lua[];
-/* It remembers its SHA, and that memory is not locked. */
-static _Thread_local struct redis_script remove_script = { .source = view_zset_remove_lua };
-
 enum err view_fold_collect(struct redis *r, struct why *why)
 {
     const struct redis_value *reply;
@@ -19,13 +15,4 @@ enum err view_field_put(struct redis *r, struct str key, struct str field, struc
     while (redis_batch_next(&batch))
         ;
     return batch.err;
-}
-
-enum err view_member_remove(struct redis *r, struct str key, struct str member, int64_t score,
-                            struct why *why)
-{
-    const struct redis_value *reply;
-    const struct str argv[] = { key, member, STR_NUMBER(score) };
-    return redis_call_script(r, &remove_script, 1, sizeof(argv) / sizeof(argv[0]), argv, &reply,
-                             why);
 }

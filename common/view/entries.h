@@ -10,8 +10,5 @@ enum err view_fold_collect(struct redis *r, struct why *why) MUST_CHECK;
  * that a crash leaves no key without an end. */
 enum err view_field_put(struct redis *r, struct str key, struct str field, struct str value,
                         const struct view_times *times, struct why *why) MUST_CHECK;
-/* Removes a member of a sorted set, unless it has another score by now: that was written since. */
-enum err view_member_remove(struct redis *r, struct str key, struct str member, int64_t score,
-                            struct why *why) MUST_CHECK;
 
 #endif

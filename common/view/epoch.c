@@ -2,11 +2,11 @@
 
 #include "keys.h"
 
-#define INCONSISTENT "INCONSISTENT" /* what the scripts begin their refusal with */
+#define INCONSISTENT "INCONSISTENT" /* code of the error with which the scripts refuse */
 
-extern const char view_lease_lua[];
+extern const char view_rebuild_lua[];
 /* It remembers its SHA, and that memory is not locked. */
-static _Thread_local struct redis_script lease_script = { .source = view_lease_lua };
+static _Thread_local struct redis_script rebuild_script = { .source = view_rebuild_lua };
 
 static int64_t number_of(const struct redis_value *v)
 {
@@ -25,14 +25,14 @@ enum err view_epoch_get(struct redis *r, int64_t *ret, struct why *why)
     return err;
 }
 
-bool view_is_inconsistent(const struct why *why)
+bool view_is_inconsistent(const struct redis *r)
 {
-    return str_find_str(str_of(why->text), STR_LIT(INCONSISTENT)) >= 0;
+    return redis_failed_with(r, INCONSISTENT);
 }
 
 /* ---- the lease ------------------------------------------------------------------------------- */
 
-/* One call of lease.lua; a verdict and a text, borrowed from the connection. */
+/* One call of rebuild.lua; a verdict and a text, borrowed from the connection. */
 static enum err lease_call(struct redis *r, size_t argc, const struct str *argv,
                            struct str *verdict, struct str *text, struct why *why)
 {
@@ -40,11 +40,11 @@ static enum err lease_call(struct redis *r, size_t argc, const struct str *argv,
     const struct redis_value *v;
     for (size_t i = 0; i < argc; i++)
         all[2 + i] = argv[i];
-    enum err err = redis_call_script(r, &lease_script, 2, 2 + argc, all, &v, why);
+    enum err err = redis_call_script(r, &rebuild_script, 2, 2 + argc, all, &v, why);
     if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n != 2)
-        return why_set(why, ERR_STOP, "lease.lua gave an answer that is not its own");
+        return why_set(why, ERR_STOP, "rebuild.lua gave an answer that is not its own");
     *verdict = v->items[0].text;
     *text = v->items[1].text;
     return OK;
@@ -72,7 +72,7 @@ enum err view_lease_take(struct redis *r, const char *owner, enum view_lease *re
            : str_is(verdict, "busy")     ? VIEW_LEASE_BUSY
                                          : VIEW_LEASE_TAKEN;
     if (*ret == VIEW_LEASE_TAKEN && !str_to_i64(text, fence))
-        return why_set(why, ERR_STOP, "lease.lua gave a fence that is no number");
+        return why_set(why, ERR_STOP, "rebuild.lua gave a fence that is no number");
     return OK;
 }
 
@@ -105,8 +105,8 @@ enum err view_epoch_drop(struct redis *r, struct why *why)
     return lease_call(r, 1, argv, &verdict, &text, why);
 }
 
-/* A holder that was killed leaves its lease as it was: who runs is who may go on, as lease.lua has
- * it. */
+/* A holder that was killed leaves its lease as it was: who runs is who may go on, as rebuild.lua
+ * has it. */
 static enum err lease_state(struct redis *r, struct view_rebuild *rebuild, int64_t until_ms,
                             struct why *why)
 {

@@ -36,9 +36,9 @@ enum err view_epoch_drop(struct redis *r, struct why *why) MUST_CHECK;
 /* The epoch's number, 0 while the view is inconsistent. Two reads that give the same number enclose
  * reads of a consistent view. */
 enum err view_epoch_get(struct redis *r, int64_t *ret, struct why *why) MUST_CHECK;
-/* True when a fold failed with this text because the view is inconsistent, or the fence is not the
+/* True when a fold has just been refused because the view is inconsistent, or the fence is not the
  * holder's any more. */
-bool view_is_inconsistent(const struct why *why);
+bool view_is_inconsistent(const struct redis *r);
 
 enum view_lease {
     VIEW_LEASE_TAKEN,

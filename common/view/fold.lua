@@ -4,7 +4,7 @@
 --
 -- KEYS  1 job hash  2 delivery zset  3 repo zset  4 repos zset  5 overdue zset
 --       6 head set  7 pr zset (1 again: there is none)  8 spent hash  9 guard (may_fold)
---       10 tally zset  11 hash of the run's jobs (1 again: there is none)
+--       10 tally zset  11 its leases  12 hash of the run's jobs (1 again: there is none)
 -- ARGV  1 state  2 received_ms  3 run_attempt  4 ttl_s  5 overdue_ms  6 job key  7 delivery
 --       8 repo  9 fence or ''  10 received_ms of the last fact  11 ranks, '' for a fact
 --       12 the quota of the downstream in bytes
@@ -39,7 +39,7 @@ local function job_read(key)
     return job
 end
 
-local prefix, run = string.sub(KEYS[1], 1, -1 - #ARGV[6]), given(KEYS[11])
+local prefix, run = string.sub(KEYS[1], 1, -1 - #ARGV[6]), given(KEYS[12])
 local key, job = ARGV[6], job_read(KEYS[1])
 if job.same_as and job.run_attempt ~= fact.attempt then
     redis.call('DEL', KEYS[1])
@@ -110,7 +110,7 @@ elseif next(merged.changed) or next(merged.removed) then
     verdict = 'fill'
 end
 if verdict ~= 'repeat' or ARGV[9] ~= '' then -- a rebuild: all is counted anew
-    tally_mark(KEYS[10], ARGV[7], ARGV[8])
+    tally_mark(KEYS[10], KEYS[11], ARGV[7], ARGV[8])
 end
 local reply = { verdict }
 for field, value in pairs(job) do

@@ -15,7 +15,7 @@ extern const char view_fold_lua[];
 static _Thread_local struct redis_script fold_script = { .source = view_fold_lua };
 
 #define SELF_RUN  "run:" /* no delivery has a colon */
-#define FOLD_KEYS 11
+#define FOLD_KEYS 12
 #define FOLD_ARGS 12 /* before the fields; fold.lua names them */
 
 static const char *const verdict_names[] = {
@@ -61,6 +61,7 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     argv[n++] = key_spent(NEW_KEY, repo);
     argv[n++] = times->fence ? STR_LIT(KEY_REBUILD) : STR_LIT(KEY_EPOCH);
     argv[n++] = STR_LIT(KEY_TALLY);
+    argv[n++] = STR_LIT(KEY_LEASES_TALLY);
     argv[n++] = self ? argv[0] : key_jobs(NEW_KEY, delivery, repo, str_of(fact->run_id));
     argv[n++] = str_of(job_state_name(fact->state));
     argv[n++] = STR_NUMBER(first_ms);

@@ -19,7 +19,7 @@ enum fold_verdict { FOLD_RAISE, FOLD_REPEAT, FOLD_FILL, FOLD_FULL };
 /* For logs and metric labels. */
 const char *fold_verdict_name(enum fold_verdict verdict);
 
-/* All folds into the view fail with ERR_REFUSE and view_is_inconsistent(why) when times->fence does
+/* All folds into the view fail with ERR_REFUSE and view_is_inconsistent() when times->fence does
  * not allow them (epoch.h): nothing was changed then.
  *
  * Queues the fold of one fact: fact->state is what it reports (in progress, timed out, completed),

@@ -172,11 +172,6 @@ struct str key_comment(struct key *to, int64_t pr, struct str repo)
     return of_both(to, "comment", STR_NUMBER(pr), repo);
 }
 
-struct str key_comment_lease(struct key *to, int64_t pr, struct str repo)
-{
-    return of_both(to, "comment:lease", STR_NUMBER(pr), repo);
-}
-
 struct str key_commit(struct key *to, struct str sha)
 {
     return of_repo(to, "commit", sha);

@@ -12,7 +12,7 @@
  *   is the moment in which that began, in microseconds; a claim that is missing says nothing of
  *   before
  * crcr:rebuild                              hash    fold        fold, crcrctl      -
- *   the lease of the rebuild: state, owner, fence, until_ms; how far it is: phase, done, total
+ *   who rebuilds: state, owner, fence, until_ms; how far it is: phase, done, total
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
  *   state sending/done/unknown, owner, until_ms, pr, head_sha, level, event_type, dispatched_ms;
  *   outcome: HTTP status, attempt and mark of the call (JSON in those of before)
@@ -38,9 +38,8 @@
  *   <sha>/<repo> by when to look again               sweep
  * crcr:tally                                zset    fold,       sweep              -
  *   <delivery>/<repo> whose jobs are to be    sweep
- *   counted, by when (ms, even); odd: a sweeper has it until then, and a fact that is folded
- *   meanwhile marks it anew. Of nightly and periodic runs, here and in the next, run:<run id> in
- *   place of the delivery
+ *   counted, by when. Of nightly and periodic runs, here and in the next, run:<run id> in place of
+ *   the delivery
  * crcr:tallied:<delivery>/<repo>            string  sweep       sweep              CRCR_STATUS_TTL
  *   what its jobs have added to the two below
  * crcr:hours:<repo>|<day>                   hash    sweep       web                8 d
@@ -83,15 +82,14 @@
  *   completed, digest of what was sent
  * crcr:comment:<pr>/<repo>                  hash    reconcile   reconcile          CRCR_STATUS_TTL
  *   id of the on-call comment at GitHub (0: there is none), digest of what was sent
- * crcr:comment:lease:<pr>/<repo>            string  reconcile   reconcile          2 min
- *   who is writing that comment
  * crcr:commit:<sha>                         string  reconcile   reporter           CRCR_STATUS_TTL
  *   1 when a commit that a nightly or periodic run reported exists upstream, 0 when it does not, ?
  *   when that is being asked
  * crcr:zombies                              zset    fold, sweep sweep              -
  *   job keys in progress by deadline
- * crcr:zombies:leased                       zset    sweep       sweep              -
- *   job keys that a sweeper has in hand, by the end of its lease
+ * crcr:leases:<comment, due, tally, zombies> zset   reconcile,  reconcile, sweep   -
+ *   what one replica has in hand, by when     sweep
+ *   its lease expires (lease.h). due_set and a fact that is to be counted take it away
  * crcr:budget:<account>                     hash    dispatcher, reporter           until all full
  *   when each bucket of GitHub's limits is full again, for an owner's installation (* is the whole
  *   App), and until when GitHub asked one of us to wait, in us
@@ -145,22 +143,23 @@ struct str key_runs(struct key *to, struct str sha, struct str repo);
 struct str key_labels(struct key *to, int64_t pr);
 struct str key_check(struct key *to, struct str sha, struct str name);
 struct str key_comment(struct key *to, int64_t pr, struct str repo);
-struct str key_comment_lease(struct key *to, int64_t pr, struct str repo);
 struct str key_commit(struct key *to, struct str sha);
 struct str key_tallied(struct key *to, struct str delivery, struct str repo);
 struct str key_hours(struct key *to, struct str repo, int64_t day);
 struct str key_day(struct key *to, struct str repo, int64_t day);
-#define KEY_DAY_MS         86400000 /* of key_ids */
-#define KEY_EPOCH          "epoch"
-#define KEY_REBUILD        "rebuild"
-#define KEY_REPOS          "repos"
-#define KEY_PRS            "prs"
-#define KEY_DEMOTING       "demoting"
-#define KEY_MAIN           "main"
-#define KEY_OVERDUE        "zombies"
-#define KEY_OVERDUE_LEASED "zombies:leased"
-#define KEY_DUE            "due"
-#define KEY_TALLY          "tally"
-#define KEY_ALLOWLIST      "allowlist"
+#define KEY_DAY_MS       86400000 /* of key_ids */
+#define KEY_EPOCH        "epoch"
+#define KEY_REBUILD      "rebuild"
+#define KEY_REPOS        "repos"
+#define KEY_PRS          "prs"
+#define KEY_DEMOTING     "demoting"
+#define KEY_MAIN         "main"
+#define KEY_OVERDUE      "zombies"
+#define KEY_LEASES       "leases:"
+#define KEY_LEASES_DUE   KEY_LEASES "due"
+#define KEY_LEASES_TALLY KEY_LEASES "tally"
+#define KEY_DUE          "due"
+#define KEY_TALLY        "tally"
+#define KEY_ALLOWLIST    "allowlist"
 
 #endif

@@ -1,56 +1,46 @@
--- The lease of a rebuild of the view: who holds it, how far it is, and its end.
--- KEYS  1 crcr:rebuild  2 crcr:epoch
--- ARGV  1 take    2 owner  3 lease_ms                       → { taken, fence }, { busy, owner }, { whole, 0 }
---       1 renew   2 fence  3 lease_ms  4 phase 5 done 6 total  → { held, fence } or { lost, 0 }
---       1 release 2 fence                                   → the same
---       1 finish  2 fence  3 done                           → the same
---       1 drop                                              → { dropped, 0 }
--- A flush takes the lease as well: whoever held it cannot set the epoch over an emptied view.
-local lease, epoch, op = KEYS[1], KEYS[2], ARGV[1]
+-- A lease: "mine until". KEYS[1] has each leased member under the time at which its lease expires, by
+-- Redis's own clock. That time is also the proof of who has it: what took a lease names it at the end.
+-- Whoever changes what is leased may take the lease away (ZREM): then its end does nothing.
+--
+-- KEYS  1 leases  2 the set that the members are of, by when they are due  3 crcr:epoch (take_due alone)
+-- ARGV  1 take      2 lease_ms  3 member              → { until }, { 0 } when another has it
+--       1 take_due  2 lease_ms  3 now_ms  4 most      → { until, past, member, due, member, due, … }
+--       1 finish    2 until     3 member  4 due       → { 1 }, { 0 } when the lease is gone
+--
+-- take_due takes of what is due at now_ms, earliest first; past is how many there are, leased or not.
+-- They stay in the set: a holder that dies loses none. Nothing while the view is inconsistent: what it
+-- lacks may be their end. finish takes the member off the set, unless it is due at another time by now.
+local leases, set, op = KEYS[1], KEYS[2], ARGV[1]
+if op == 'finish' then
+    if tonumber(redis.call('ZSCORE', leases, ARGV[3]) or '') ~= tonumber(ARGV[2]) then
+        return { '0' }
+    end
+    redis.call('ZREM', leases, ARGV[3])
+    if set and tonumber(redis.call('ZSCORE', set, ARGV[3]) or '') == tonumber(ARGV[4]) then
+        redis.call('ZREM', set, ARGV[3])
+    end
+    return { '1' }
+end
+
 local time = redis.call('TIME')
-local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local held = redis.call('HMGET', lease, 'state', 'owner', 'fence', 'until_ms')
-local running = held[1] == 'running' and tonumber(held[4] or '0') > now_ms
-
-local function text(number)
-    return string.format('%.0f', number)
-end
-
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local expires = string.format('%.0f', now + tonumber(ARGV[2]))
+redis.call('ZREMRANGEBYSCORE', leases, '-inf', now)
 if op == 'take' then
-    if redis.call('EXISTS', epoch) == 1 then
-        return { 'consistent', '0' }
-    end
-    if running and held[2] ~= ARGV[2] then
-        return { 'busy', held[2] }
-    end
-    -- Microseconds: it grows over a flush too, which takes the last fence along.
-    local fence = tonumber(time[1]) * 1000000 + tonumber(time[2])
-    fence = text(math.max(fence, tonumber(held[3] or '0') + 1))
-    redis.call('DEL', lease)
-    redis.call('HSET', lease, 'state', 'running', 'owner', ARGV[2], 'fence', fence,
-               'until_ms', text(now_ms + tonumber(ARGV[3])), 'phase', '', 'done', '0',
-               'total', '0', 'started_ms', text(now_ms))
-    return { 'taken', fence }
+    return { redis.call('ZADD', leases, 'NX', expires, ARGV[3]) == 1 and expires or '0' }
 end
 
-if op == 'drop' then
-    if redis.call('DEL', epoch) == 1 then
-        redis.call('HSET', lease, 'state', 'wanted')
+if redis.call('EXISTS', KEYS[3]) == 0 then
+    return { expires, '0' }
+end
+local most = tonumber(ARGV[4])
+local taken = { expires, tostring(redis.call('ZCOUNT', set, '-inf', ARGV[3])) }
+local due = redis.call('ZRANGEBYSCORE', set, '-inf', ARGV[3], 'WITHSCORES', 'LIMIT', 0,
+                       most + redis.call('ZCARD', leases))
+for i = 1, #due, 2 do
+    if #taken < 2 + 2 * most and redis.call('ZADD', leases, 'NX', expires, due[i]) == 1 then
+        taken[#taken + 1] = due[i]
+        taken[#taken + 1] = due[i + 1]
     end
-    return { 'dropped', '0' }
 end
-
-if held[1] ~= 'running' or held[3] ~= ARGV[2] then
-    return { 'lost', '0' }
-end
-if op == 'renew' then
-    redis.call('HSET', lease, 'until_ms', text(now_ms + tonumber(ARGV[3])), 'phase', ARGV[4],
-               'done', ARGV[5], 'total', ARGV[6])
-elseif op == 'release' then
-    redis.call('HSET', lease, 'state', 'waiting', 'until_ms', '0')
-else
-    redis.call('SET', epoch, ARGV[2])
-    redis.call('HSET', lease, 'state', 'done', 'until_ms', '0', 'done', ARGV[3],
-               'ended_ms', text(now_ms))
-end
-return { 'held', ARGV[2] }
+return taken

@@ -3,56 +3,76 @@
 #include <stdlib.h>
 
 #include "../base/mem.h"
-#include "entries.h"
 #include "keys.h"
-
-extern const char view_overdue_lua[];
-/* It remembers its SHA, and that memory is not locked. */
-static _Thread_local struct redis_script take_script = { .source = view_overdue_lua };
+#include "lease.h"
 
 void overdue_list_clear(struct overdue_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         result_record_clear(&list->at[i].job);
     free(list->at);
-    *list = (struct overdue_list){ NULL, 0 };
+    *list = (struct overdue_list){ .at = NULL };
 }
 
-/* { job key, deadline, field, value, … } */
-static bool overdue_read(struct overdue_job *to, const struct redis_value *v)
+/* What names a job and its target. False: it has ended or expired. */
+static enum err overdue_read(struct redis *r, const struct view_index_entry *member,
+                             struct overdue_job *to, bool *ret, struct why *why)
 {
+    static const char *const names[] = {
+        "status",           "downstream_repo", "downstream_repo_level",
+        "event_type",       "pr_number",       "pytorch_head_sha",
+        "delivery_id",      "workflow_name",   "job_name",
+        "check_run_id",     "run_id",          "run_attempt",
+        "workflow_run_url", "dispatched_ms"
+    };
+    enum { N = sizeof(names) / sizeof(names[0]) };
+    struct str argv[2 + N] = { STR_LIT("HMGET"), key_job(NEW_KEY, str_of(member->name)) };
+    const struct redis_value *v;
+    for (size_t i = 0; i < N; i++)
+        argv[2 + i] = str_of(names[i]);
     result_record_init(&to->job);
-    if (v->type != REDIS_ARRAY || v->n % 2 != 0 || v->n < 2 ||
-        !str_to_i64(v->items[1].text, &to->deadline_ms))
-        return false;
-    result_record_set(&to->job, STR_LIT("dynamoKey"), v->items[0].text);
-    for (size_t i = 2; i < v->n; i += 2)
-        result_record_set(&to->job, v->items[i].text, v->items[i + 1].text);
-    return true;
+    to->deadline_ms = member->at_ms;
+    *ret = false;
+    enum err err = redis_call(r, &v, 2 + N, argv, why);
+    if (err == ERR_REFUSE && redis_failed_with(r, "WRONGTYPE"))
+        return OK;
+    if (err)
+        return err;
+    result_record_set(&to->job, STR_LIT("dynamoKey"), str_of(member->name));
+    for (size_t i = 0; i < N && i < v->n; i++)
+        if (v->items[i].type == REDIS_STR)
+            result_record_set(&to->job, argv[2 + i], v->items[i].text);
+    *ret = to->job.state == JOB_IN_PROGRESS;
+    return OK;
 }
 
 enum err overdue_take(struct redis *r, int64_t now_ms, size_t most, struct overdue_list *ret,
-                      int64_t *past, struct why *why)
+                      struct why *why)
 {
-    const struct redis_value *v;
-    const struct str argv[] = {
-        STR_LIT(KEY_OVERDUE),      STR_LIT(KEY_OVERDUE_LEASED),
-        STR_LIT(KEY_EPOCH),        key_job(NEW_KEY, STR_LIT("")),
-        STR_NUMBER(now_ms),        STR_NUMBER(now_ms + OVERDUE_LEASE_MS),
-        STR_NUMBER((int64_t)most),
-    };
-    enum err err =
-        redis_call_script(r, &take_script, 4, sizeof(argv) / sizeof(argv[0]), argv, &v, why);
+    struct leases CLEANUP(leases_clear) taken = { .past = 0 };
+    enum err err = lease_take_due(r, LEASE_OVERDUE, now_ms, most, &taken, why);
     if (err)
         return err;
-    if (v->type != REDIS_ARRAY || v->n < 1 || v->items[0].type != REDIS_INT)
-        return why_set(why, ERR_REFUSE, "overdue.lua gave an answer that is not its own");
-    struct overdue_list list = { mem_alloc(v->n, sizeof(*list.at)), 0 };
-    for (size_t i = 1; i < v->n; i++)
-        list.n += overdue_read(&list.at[list.n], &v->items[i]);
-    *past = v->items[0].integer;
-    *ret = list;
-    return OK;
+    struct overdue_list list = { mem_alloc(taken.members.n + 1, sizeof(*list.at)), 0, taken.past,
+                                 taken.expires_ms };
+    for (size_t i = 0; !err && i < taken.members.n; i++) {
+        struct overdue_job *job = &list.at[list.n];
+        bool open;
+        err = overdue_read(r, &taken.members.at[i], job, &open, why);
+        list.n += open;
+        if (open)
+            continue;
+        result_record_clear(&job->job);
+        list.past--;
+        if (!err)
+            err = lease_finish(r, LEASE_OVERDUE, str_of(taken.members.at[i].name), taken.expires_ms,
+                               taken.members.at[i].at_ms, why);
+    }
+    if (err)
+        overdue_list_clear(&list);
+    else
+        *ret = list;
+    return err;
 }
 
 enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct job_list *ret,
@@ -70,9 +90,4 @@ enum err overdue_scan(struct redis *r, struct buf *cursor, size_t most, struct j
     buf_reset(cursor);
     buf_put(cursor, v->items[0].text);
     return jobs_of_members(r, v->items[1].items, v->items[1].n, 2, ret, why);
-}
-
-enum err overdue_remove(struct redis *r, const struct overdue_job *job, struct why *why)
-{
-    return view_member_remove(r, STR_LIT(KEY_OVERDUE), str_of(job->job.key), job->deadline_ms, why);
 }

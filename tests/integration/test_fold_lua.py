@@ -17,7 +17,7 @@ REPO, DELIVERY, SHA = "org/four", "d-1", "a" * 40
 JOB = "org%2Ffour/d-1/ci/build/77-1"
 KEYS = ["crcr:job:" + JOB, "crcr:delivery:d-1", "crcr:repo:org/four", "crcr:repos", "crcr:zombies",
         "crcr:head:" + SHA + "/org/four", "crcr:pr:42", "crcr:spent:org/four", "crcr:epoch", "crcr:tally",
-        "crcr:jobs:d-1/org/four/77"]
+        "crcr:leases:tally", "crcr:jobs:d-1/org/four/77"]
 ZOMBIE_MS = 21_600_000
 
 
@@ -241,17 +241,18 @@ def test_the_indexes_name_the_job(db):
 
 
 def test_what_changed_is_counted_once_for_all_of_a_moment_and_anew_while_a_sweeper_has_it(db):
-    """An odd score is a sweeper's lease (due.lua)."""
     fold(db, fact("in_progress", 2000))
     score = db.zscore("crcr:tally", "d-1/org/four")
-    assert score % 2 == 0 and 0 < score / 1000 - time.time() < 6
+    assert 0 < score / 1000 - time.time() < 6
     fold(db, fact("completed", 5000, conclusion="success"))
     assert db.zscore("crcr:tally", "d-1/org/four") == score, "what waits keeps its time"
-    db.zadd("crcr:tally", {"d-1/org/four": score + 60_001})
+    lease = {"d-1/org/four": (time.time() + 15) * 1000}
+    db.zadd("crcr:tally", {"d-1/org/four": 1})
+    db.zadd("crcr:leases:tally", lease)
     fold(db, fact("completed", 5000, conclusion="success"))
-    assert db.zscore("crcr:tally", "d-1/org/four") == score + 60_001, "a repeat changes nothing"
+    assert db.zscore("crcr:tally", "d-1/org/four") == 1 and db.zcard("crcr:leases:tally") == 1, "a repeat changes nothing"
     fold(db, fact("completed", 5000, conclusion="success", artifact_url="https://a"))
-    assert db.zscore("crcr:tally", "d-1/org/four") < score + 60_001
+    assert db.zscore("crcr:tally", "d-1/org/four") > 1 and not db.exists("crcr:leases:tally")
 
 
 def test_a_downstream_keeps_its_newest_thousand_jobs(db):
@@ -299,7 +300,7 @@ def test_what_a_job_costs_redis_is_what_it_spends(db, length):
         job = f"org%2Ffour/{n:036}/ci/{'x' * length}/{n}-1"
         fields = {**fact("in_progress", 5000)["fields"], "dynamoKey": job, "delivery_id": f"{n:036}",
                   "workflow_run_url": f"https://github.com/org/four/actions/runs/{n:030}"}
-        keys = ["crcr:job:" + job, f"crcr:delivery:{n:036}", *KEYS[2:5], f"crcr:head:{n:040}/org/four", f"crcr:pr:{n}", *KEYS[7:10],
+        keys = ["crcr:job:" + job, f"crcr:delivery:{n:036}", *KEYS[2:5], f"crcr:head:{n:040}/org/four", f"crcr:pr:{n}", *KEYS[7:11],
                 f"crcr:jobs:{n:036}/org/four/{n:030}"]
         assert step(db, keys, "in_progress", 5000, "1", fields, job=job)[0] == "raise"
     cost, spent = used() - before, int(db.hget(KEYS[7], "0"))

@@ -105,9 +105,9 @@ def test_the_row_of_a_job_with_two_check_run_ids_restores_both(db):
 
 
 def test_a_run_notes_no_more_than_a_thousand_jobs(db):
-    db.hset(KEYS[10], mapping={f"old/{n}": "1 ended" for n in range(1001)})
+    db.hset(KEYS[11], mapping={f"old/{n}": "1 ended" for n in range(1001)})
     fold_job(db, *job_fact("build", "A", "in_progress", 2000))
-    assert db.hlen(KEYS[10]) == 1002 and db.hget(KEYS[10], "started_ms") == "2000"
+    assert db.hlen(KEYS[11]) == 1002 and db.hget(KEYS[11], "started_ms") == "2000"
 
 
 def test_jobs_of_pull_requests_stand_in_an_index_of_their_own_that_no_nightly_pushes_out(db):

@@ -36,7 +36,7 @@ def fold_call(state, ranks):
         artifact_url="https://a", environment="e", conclusion="success")["fields"].items()}
     fields |= {"status": state, "run_started_ms": "4000"}  # numbers and states are read in C
     keys = ["crcr:job:j/o/b", "crcr:delivery:d", "crcr:repo:r", "crcr:repos", "crcr:zombies", "crcr:head:h", "crcr:pr:1",
-            "crcr:spent:r", "crcr:epoch", "crcr:tally", "crcr:jobs:r"]
+            "crcr:spent:r", "crcr:epoch", "crcr:tally", "crcr:leases:tally", "crcr:jobs:r"]
     return keys, [state, "5000", Long("1", TEXT), "259200", "21600000", Long("j/", TEXT), Long("d", TEXT), Long("r", TEXT),
                   "", "9000", ranks, str(1 << 30), *[part for pair in fields.items() for part in pair]]
 
@@ -58,13 +58,12 @@ CALLS = {
     "claim_finish.lua": [(["c", "l"], ["me", "done", Long("{}", 8192), "604800", "1", Long("h", KAFKA), "4", "e", "5000", Long("5:1:2", 64)])],
     "claim_restore.lua": [(["c", "l"], ["done", Long("{}", 8192), "604800", "1", Long("h", 64), "4", Long("e", 16), "5000", Long("5:1:2", 64)])],
     "claim_release.lua": [(["c"], [Long("me", 128)])],
-    "comment_release.lua": [(["c"], [Long("me", 128)])],
-    "zset_remove.lua": [(["z"], [Long("m", TEXT), "5"])],
-    "due.lua": [(["due", "crcr:epoch"], ["9000", "90000", "100"])],
-    "overdue.lua": [(["crcr:zombies", "leases", "crcr:epoch", "crcr:job:"], ["9000", "90000", "100"])],
+    "lease.lua": [(["leases"], ["take", "15000", Long("m", TEXT)]),
+                  (["leases", "crcr:zombies", "crcr:epoch"], ["take_due", "15000", "9000", "100"]),
+                  (["leases", "crcr:zombies", "crcr:epoch"], ["finish", "5", Long("m", TEXT), "5"])],
     "rate.lua": [(["rate"], ["2097152", "60", "200000000", "600", "1073741824"])],
     "budget_take.lua": [(["b", "s", "t"], BILL)],
-    "lease.lua": [(["lease", "crcr:epoch"], [op, "1", "1000", "p", "1", "1"]) for op in ("take", "renew", "release", "finish", "drop")],
+    "rebuild.lua": [(["crcr:rebuild", "crcr:epoch"], [op, "1", "1000", "p", "1", "1"]) for op in ("take", "renew", "release", "finish", "drop")],
     # HOURS_TEXT_MAX of each: what it holds, and what is to take its place.
     "hours.lua": [(["tallied", *[f"crcr:{kind}:r|{day}" for day in range(90) for kind in ("hours", "day")]],
                    ["=tallied", "".join(f"{hour} p.{name} 1\n" for hour in range(2160) for name in "abc")[:64 << 10],
@@ -88,7 +87,7 @@ def prepare(db):
     db.hset("crcr:jobs:r", mapping={f"{i}/{'k' * 2000}": "1 open" for i in range(1000)})
     db.hset("crcr:spent:r", mapping={str(i): "1" for i in range(1000)})
     db.hset("crcr:job:old", mapping={"status": "in_progress", "ranks": "a" * (60 << 10)})
-    for name in ("due", "crcr:zombies"):
+    for name in ("leases", "crcr:zombies"):
         db.zadd(name, {f"{i}/{'m' * 500}": 1 for i in range(1000)})
 
 

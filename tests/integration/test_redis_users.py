@@ -22,7 +22,7 @@ HASHES = {"claim:d|org/two|dispatch|": (INGEST | CTL, CTL), "rate:org/two": (ALL
           "rebuild": (INGEST | DISPATCHER, INGEST | DISPATCHER), "budget:org": (INGEST | CTL, INGEST | CTL),
           "allowlist": (ALL - DISPATCHER, ALL - REPORTER), "hours:org/two|1": (ALL - REPORTER, ALL - REPORTER),
           "day:org/two|1": (ALL - REPORTER, ALL - REPORTER)}
-SETS = {"zombies": (ALL - REPORTER, ALL), "due": (ALL - REPORTER, ALL), "tally": (ALL - REPORTER, ALL), "repos": (ALL - REPORTER, ALL - REPORTER),
+SETS = {"zombies": (ALL - REPORTER, ALL), "leases:due": (ALL - REPORTER, ALL), "due": (ALL - REPORTER, ALL), "tally": (ALL - REPORTER, ALL), "repos": (ALL - REPORTER, ALL - REPORTER),
         "delivery:d": (ALL - REPORTER, ALL - REPORTER - CTL)}
 DANGEROUS = ("FLUSHALL", "FLUSHDB", "KEYS *", "CONFIG GET *", "CONFIG SET maxmemory 1", "ACL LIST", "ACL SETUSER default +@all",
              "SHUTDOWN", "REPLICAOF 127.0.0.1 1", "MONITOR", "SAVE", "SCAN 0", "RANDOMKEY", "CLIENT LIST",

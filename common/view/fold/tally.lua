@@ -3,15 +3,15 @@
 -- A run that reports all the time is counted once in so many milliseconds.
 local TALLY_AFTER = 5000
 
--- What waits already keeps its time. An odd number is the lease of a sweeper, which may have read
--- the jobs before this fact: it is marked anew, and the sweeper leaves it there.
-local function tally_mark(key, delivery, repo)
+-- What waits already keeps its time. A sweeper that has it may have read the jobs before this fact: it
+-- loses its lease, so that its end leaves the mark.
+local function tally_mark(key, leases, delivery, repo)
     local member = delivery .. '/' .. string.lower(repo)
-    local score = redis.call('ZSCORE', key, member)
-    if score and tonumber(score) % 2 == 0 then
-        return
-    end
     local time = redis.call('TIME')
-    local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-    redis.call('ZADD', key, string.format('%.0f', now + now % 2 + TALLY_AFTER), member)
+    local at = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) + TALLY_AFTER
+    if redis.call('ZREM', leases, member) == 1 then
+        redis.call('ZADD', key, string.format('%.0f', at), member)
+    else
+        redis.call('ZADD', key, 'NX', string.format('%.0f', at), member)
+    end
 end

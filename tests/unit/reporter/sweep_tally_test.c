@@ -12,11 +12,12 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/model/ids.h"
-#include "common/view/due.h"
 #include "common/view/hours.h"
 #include "common/view/jobs.h"
 #include "common/view/keys.h"
+#include "common/view/lease.h"
 #include "reporter/reporter.h"
+#include "tests/unit/support/lease_runs_out.h"
 #include "tests/unit/support/redis_fixture.h"
 
 #define SHA     "c000000000000000000000000000000000000001"
@@ -163,17 +164,18 @@ static void a_nightly_run_is_one_run_whatever_its_deliveries_are(void **state)
 static void a_sweeper_that_dies_anywhere_counts_nothing_twice(void **state)
 {
     struct redis_fixture *f = *state;
-    struct view_index list;
-    int64_t past, now_ms = clock_wall_ms() + LATER;
+    struct leases list;
+    int64_t now_ms = clock_wall_ms() + LATER;
     bool done;
     fold(f, (struct one){ "1", "1", "failure", 8000, NULL });
-    assert_int_equal(due_take(f->redis, KEY_TALLY, now_ms, 100, &list, &past, NULL), OK);
-    view_index_clear(&list); /* it dies at once */
+    assert_int_equal(lease_take_due(f->redis, LEASE_TALLY, now_ms, 100, &list, NULL), OK);
+    leases_clear(&list); /* it dies at once */
     assert_int_equal(sweep(f, LATER), 0);
     struct buf CLEANUP(buf_clear) before, CLEANUP(buf_clear) after;
     buf_init(&before, LINES);
     buf_init(&after, LINES);
-    assert_int_equal(sweep(f, LATER + 2 * DUE_LEASE_MS), 1);
+    leases_end_in(f->redis, "tally", -1);
+    assert_int_equal(sweep(f, LATER), 1);
     assert_counts(f, 1, 0);
     /* the next dies when it has counted, before the mark is off */
     fold(f, (struct one){ "2", "1", "success", 7000, NULL });
@@ -198,15 +200,16 @@ static void a_sweeper_that_dies_anywhere_counts_nothing_twice(void **state)
 static void what_is_folded_while_a_sweeper_counts_is_counted_too(void **state)
 {
     struct redis_fixture *f = *state;
-    struct view_index list;
-    int64_t past;
+    struct leases list;
     fold(f, (struct one){ "1", "1", "failure", 8000, NULL });
     assert_int_equal(
-        due_take(f->redis, KEY_TALLY, clock_wall_ms() + LATER, 100, &list, &past, NULL), OK);
-    assert_int_equal(list.n, 1);
+        lease_take_due(f->redis, LEASE_TALLY, clock_wall_ms() + LATER, 100, &list, NULL), OK);
+    assert_int_equal(list.members.n, 1);
     fold(f, (struct one){ "2", "1", "success", 7000, NULL });
-    assert_int_equal(due_remove(f->redis, KEY_TALLY, &list.at[0], NULL), OK);
-    view_index_clear(&list);
+    assert_int_equal(lease_finish(f->redis, LEASE_TALLY, str_of(list.members.at[0].name),
+                                  list.expires_ms, list.members.at[0].at_ms, NULL),
+                     OK);
+    leases_clear(&list);
     assert_int_equal(marks(f), 1);
     assert_int_equal(sweep(f, LATER), 1);
     assert_counts(f, 2, 1);

@@ -42,7 +42,6 @@ static void keys_are_as_the_table_says(void **state)
     assert_key(key_labels(b, 5), "labels:5");
     assert_key(key_check(b, STR_LIT("abc"), STR_LIT("crcr/Org/a/w")), "check:abc/crcr/Org/a/w");
     assert_key(key_comment(b, 5, repo), "comment:5/org/a");
-    assert_key(key_comment_lease(b, 5, repo), "comment:lease:5/org/a");
     assert_key(key_self(b, STR_LIT("d-1")), "self:d-1");
     assert_key(key_selfrun(b, STR_LIT("run:A%2F7"), STR_LIT("Org/Four")),
                "selfrun:run:A%2F7/org/four");

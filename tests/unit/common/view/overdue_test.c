@@ -12,7 +12,9 @@
 #include "common/base/mem.h"
 #include "common/io/redis.h"
 #include "common/view/jobs.h"
+#include "common/view/lease.h"
 #include "common/view/overdue.h"
+#include "tests/unit/support/lease_runs_out.h"
 #include "tests/unit/support/redis_fixture.h"
 
 #define NOW        1795231200000LL
@@ -56,9 +58,15 @@ static void start_job(struct redis_fixture *f, const char *key, int64_t after_ms
 static int64_t take_at(struct redis_fixture *f, int64_t now_ms, size_t most,
                        struct overdue_list *list)
 {
-    int64_t past = -1;
-    assert_int_equal(overdue_take(f->redis, now_ms, most, list, &past, NULL), OK);
-    return past;
+    assert_int_equal(overdue_take(f->redis, now_ms, most, list, NULL), OK);
+    return list->past;
+}
+
+static void finish(struct redis_fixture *f, const struct overdue_list *list)
+{
+    assert_int_equal(lease_finish(f->redis, LEASE_OVERDUE, str_of(list->at[0].job.key),
+                                  list->expires_ms, list->at[0].deadline_ms, NULL),
+                     OK);
 }
 
 static size_t count_at(struct redis_fixture *f, int64_t now_ms)
@@ -118,8 +126,10 @@ static void what_a_dead_sweeper_took_is_taken_again(void **state)
     struct redis_fixture *f = *state;
     start_job(f, "a/late", -1);
     assert_int_equal(count_at(f, NOW), 1);
-    assert_int_equal(count_at(f, NOW + OVERDUE_LEASE_MS - 1), 0);
-    assert_int_equal(count_at(f, NOW + OVERDUE_LEASE_MS), 1);
+    leases_end_in(f->redis, "zombies", 60000);
+    assert_int_equal(count_at(f, NOW), 0);
+    leases_end_in(f->redis, "zombies", -1);
+    assert_int_equal(count_at(f, NOW), 1);
 }
 
 static void what_was_published_is_not_taken_again(void **state)
@@ -128,10 +138,10 @@ static void what_was_published_is_not_taken_again(void **state)
     struct overdue_list list;
     start_job(f, "a/late", -1);
     take_at(f, NOW, 1, &list);
-    assert_int_equal(overdue_remove(f->redis, &list.at[0], NULL), OK);
-    assert_int_equal(overdue_remove(f->redis, &list.at[0], NULL), OK);
+    finish(f, &list);
+    finish(f, &list);
     overdue_list_clear(&list);
-    assert_int_equal(take_at(f, NOW + 2 * OVERDUE_LEASE_MS, 1, &list), 0);
+    assert_int_equal(take_at(f, NOW, 1, &list), 0);
     assert_int_equal(list.n, 0);
     overdue_list_clear(&list);
 }
@@ -143,9 +153,9 @@ static void a_later_attempt_outlives_the_end_of_the_earlier(void **state)
     start_job(f, "a/late", -1);
     take_at(f, NOW, 1, &list);
     fold(f, "a/late", JOB_IN_PROGRESS, "2", NOW + 5);
-    assert_int_equal(overdue_remove(f->redis, &list.at[0], NULL), OK);
+    finish(f, &list);
     overdue_list_clear(&list);
-    int64_t late = NOW + 5 + OVERDUE_MS + OVERDUE_LEASE_MS;
+    int64_t late = NOW + 5 + OVERDUE_MS;
     assert_int_equal(take_at(f, late, 1, &list), 1);
     assert_int_equal(list.n, 1);
     assert_string_equal(list.at[0].job.run_attempt, "2");
@@ -189,7 +199,8 @@ static void what_is_no_job_stops_no_other(void **state)
                    REDIS_ARGS(STR_LIT("SET"), STR_LIT("job:a/broken"), STR_LIT("text")), NULL),
         OK);
     assert_int_equal(count_at(f, NOW), 1);
-    assert_int_equal(count_at(f, NOW + OVERDUE_LEASE_MS), 1);
+    leases_end_in(f->redis, "zombies", -1);
+    assert_int_equal(count_at(f, NOW), 1);
 }
 
 static void redis_unavailable_is_worth_a_retry(void **state)
@@ -197,10 +208,9 @@ static void redis_unavailable_is_worth_a_retry(void **state)
     (void)state;
     struct redis *nobody;
     struct redis_options options = { .endpoint = "127.0.0.1:1" };
-    struct overdue_list list = { NULL, 0 };
-    int64_t past = 0;
+    struct overdue_list list = { .at = NULL };
     assert_int_equal(redis_new(&nobody, &options, NULL), OK);
-    assert_int_equal(overdue_take(nobody, NOW, 1, &list, &past, NULL), ERR_RETRY);
+    assert_int_equal(overdue_take(nobody, NOW, 1, &list, NULL), ERR_RETRY);
     assert_null(list.at);
     redis_free(nobody);
 }
