@@ -64,7 +64,7 @@ static const struct {
     { FACT_CLAIM_OLD, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, NOW,
       .reason = "this process was paused after it had claimed it" },
     { FACT_BREAKER_OPEN, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, AS_LONG_AS_IT_LASTED,
-      .reason = BREAKER_REASON },
+      .reason = "the downstream failed again and again: its breaker is open" },
     /* It is called. */
     { FACT_CLAIM_ASKED, CLAIM_TAKEN, DISPATCH_CALL, .mark = MARK_NONE },
     { FACT_CLAIM_ASKED, CLAIM_EXPIRED, DISPATCH_CALL, .mark = MARK_CLAIM_EXPIRED },

@@ -91,6 +91,18 @@ static void as_called(struct outcome *o, const struct claim_call *call)
     o->maybe_duplicate = call->maybe_duplicate;
 }
 
+/* For machines; of an outcome that does not wait there is none. */
+static enum outcome_reason reason_of(const struct dispatch_decision *decision)
+{
+    if (decision->outcome != OUTCOME_WAITING)
+        return REASON_NONE;
+    return decision->because == FACT_BREAKER_OPEN ? REASON_BREAKER
+           : decision->because == FACT_LIMITED    ? REASON_LIMIT
+           : decision->because == FACT_SLOW       ? REASON_SLOW
+           : decision->because == FACT_CLAIM_OLD  ? REASON_PAUSED
+                                                  : REASON_FAILED;
+}
+
 /* Notes what was decided, with its outcome; tasks_finish goes on with it. answer: GitHub's, to a
  * call; else NULL. */
 static void decision_set(struct task_in_hand *t, const struct dispatch_decision *decision,
@@ -109,6 +121,7 @@ static void decision_set(struct task_in_hand *t, const struct dispatch_decision 
     if (answer && answer->sent_ms)
         o->at_ms = t->signed_ms ? t->signed_ms : answer->sent_ms;
     t->decision.reason = NULL;
+    o->reason = reason_of(decision);
     log_decided(t);
     mark(t, decision->mark);
     role_progress(t->s->role); /* also a time-out: it is GitHub that does not move, not we */

@@ -14,6 +14,11 @@ static const char *const outcome_names[] = {
     [OUTCOME_SUPERSEDED] = "superseded", [OUTCOME_SKIPPED] = "skipped",
     [OUTCOME_DUPLICATE] = "duplicate",
 };
+static const char *const reason_names[] = {
+    [REASON_BREAKER] = "breaker", [REASON_LIMIT] = "limit",   [REASON_SLOW] = "slow",
+    [REASON_FAILED] = "failed",   [REASON_PAUSED] = "paused",
+};
+#define REASON_NAMES  (sizeof(reason_names) / sizeof(reason_names[0]))
 #define OUTCOME_NAMES (sizeof(outcome_names) / sizeof(outcome_names[0]))
 
 const char *outcome_kind_name(enum outcome_kind kind)
@@ -69,6 +74,8 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
     put_number(to, "attempt", o->attempt);
     json_put_name(to, "latency_ms");
     buf_put_number(to, o->latency_ms);
+    if (o->reason)
+        json_put_string(to, "reason", reason_names[o->reason]);
     json_put_string(to, "error", o->error);
     if (*o->again)
         json_put_string(to, "again", o->again);
@@ -150,6 +157,10 @@ static enum err read_numbers(const json_t *json, struct outcome *o, struct why *
     const json_t *mark = json_object_get(json, "maybe_duplicate");
     o->maybe_duplicate =
         json_is_true(mark) ? MARK_ANSWER_UNSEEN : task_mark_parse(str_of(json_string_value(mark)));
+    const char *reason = json_string_value(json_object_get(json, "reason"));
+    for (size_t i = 1; reason && i < REASON_NAMES; i++)
+        if (strcmp(reason, reason_names[i]) == 0)
+            o->reason = (enum outcome_reason)i;
     const char *tier = json_string_value(json_object_get(json, "tier"));
     o->level = level_parse(str_of(tier));
     if (!o->level)

@@ -69,10 +69,6 @@ enum err task_from_record(struct task *ret, struct str *repos, struct str key,
 /* repos instead of task's own repo; borrowed, as all text of the task. */
 void task_to_headers(const struct task *task, struct str repos, struct headers *to);
 
-/* The error of an outcome that waits because the downstream is left alone (dispatcher/breaker.h).
- */
-#define BREAKER_REASON "the downstream failed again and again: its breaker is open"
-
 /* What became of a task: the JSON value of the dispatches topic. */
 enum outcome_kind {
     OUTCOME_DISPATCHED,
@@ -84,6 +80,15 @@ enum outcome_kind {
     OUTCOME_DUPLICATE
 };
 const char *outcome_kind_name(enum outcome_kind kind);
+/* Why a task waits. What people read of it is the outcome's error. */
+enum outcome_reason {
+    REASON_NONE,    /* it does not wait, or a record of before 2026-12 */
+    REASON_BREAKER, /* the downstream failed again and again: its breaker is open */
+    REASON_LIMIT,   /* GitHub's rate limit, or our own budget */
+    REASON_SLOW,    /* all slots of the downstream are taken */
+    REASON_FAILED,  /* the call before was without effect */
+    REASON_PAUSED,  /* the process was paused after it had claimed the task */
+};
 
 struct outcome {
     char delivery_id[DELIVERY_MAX + 1];
@@ -102,6 +107,7 @@ struct outcome {
     int http_status;
     int attempt;
     int64_t latency_ms; /* received → answered */
+    enum outcome_reason reason;
     char error[512];
     int64_t at_ms; /* the moment the call was sent; for others the moment it was decided */
     enum task_mark maybe_duplicate;

@@ -63,7 +63,7 @@ static void note(struct dispatch_day *d, const struct outcome *o)
 {
     bool answered = (o->outcome == OUTCOME_DISPATCHED || o->outcome == OUTCOME_FAILED) &&
                     o->http_status >= 200 && o->http_status < 500;
-    bool put_off = o->outcome == OUTCOME_WAITING && strcmp(o->error, BREAKER_REASON) == 0;
+    bool put_off = o->outcome == OUTCOME_WAITING && o->reason == REASON_BREAKER;
     char repo[REPO_MAX + 1];
     str_lower(repo, sizeof(repo), str_of(o->repo));
     struct downstream *one = table_get(&d->downstreams, str_of(repo));

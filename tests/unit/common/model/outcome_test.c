@@ -36,6 +36,7 @@ static void an_outcome_survives_its_json(void **state)
     in.pr_number = 7;
     in.maybe_duplicate = MARK_CLAIM_EXPIRED;
     strcpy(in.error, "quote \" and \xc3\xa9 and newline \n");
+    in.reason = REASON_BREAKER;
     buf_init(&json, 4096);
     outcome_to_json(&in, &json);
     assert_int_equal(outcome_from_json(buf_str(&json), &out, &why), OK);
@@ -51,6 +52,7 @@ static void an_outcome_survives_its_json(void **state)
     assert_int_equal(out.attempt, 1);
     assert_int_equal(out.latency_ms, 12);
     assert_string_equal(out.error, in.error);
+    assert_int_equal(out.reason, REASON_BREAKER);
     assert_true(out.at_ms == in.at_ms);
     assert_int_equal(out.maybe_duplicate, MARK_CLAIM_EXPIRED);
     buf_clear(&json);

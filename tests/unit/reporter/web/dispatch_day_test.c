@@ -140,7 +140,7 @@ static void what_an_open_breaker_puts_off_is_named_until_an_answer(void **state)
     strcpy(o.error, "our own budget is used up");
     dispatch_day_add(day, &o, NOW);
     assert_null(broken(NOW));
-    strcpy(o.error, BREAKER_REASON);
+    o.reason = REASON_BREAKER;
     dispatch_day_add(day, &o, NOW);
     assert_string_equal(broken(NOW), "");
     assert_null(broken(NOW + 15 * MINUTE));
