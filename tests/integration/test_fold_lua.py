@@ -255,6 +255,15 @@ def test_what_changed_is_counted_once_for_all_of_a_moment_and_anew_while_a_sweep
     assert db.zscore("crcr:tally", "d-1/org/four") > 1 and not db.exists("crcr:leases:tally")
 
 
+def test_a_fact_prolongs_what_has_lost_more_than_a_hundredth_of_its_life(db):
+    fold(db, fact("in_progress", 2000))
+    for left, after in ((2980, 2980), (2960, 3000)):
+        for key in (KEYS[1], KEYS[6]):
+            db.expire(key, left)
+        fold(db, fact("in_progress", 2000))
+        assert {db.ttl(key) for key in (KEYS[1], KEYS[6])} <= {after - 1, after}, left
+
+
 def test_a_downstream_keeps_its_newest_thousand_jobs(db):
     db.zadd("crcr:repo:org/four", {f"old{i}": i for i in range(1000)})
     fold(db, fact("in_progress", 2000))
