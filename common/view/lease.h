@@ -31,7 +31,7 @@ enum err lease_take_due(struct redis *r, enum lease_of of, int64_t now_ms, size_
                         struct leases *ret, struct why *why) MUST_CHECK;
 
 /* Ends a lease. due_ms: when the member was due; it leaves its set, unless it is due at another
- * time by now. Nothing happens when the lease has expired and another has it, or was taken away. */
+ * time by now. Nothing happens when the lease has expired and another has it, or was revoked. */
 enum err lease_finish(struct redis *r, enum lease_of of, struct str member, int64_t expires_ms,
                       int64_t due_ms, struct why *why) MUST_CHECK;
 

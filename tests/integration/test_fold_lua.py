@@ -206,15 +206,6 @@ def test_attempt_ten_comes_after_attempt_nine(db):
     assert job["run_attempt"] == "10"
 
 
-def test_the_fold_has_the_order_of_attempts_that_the_c_code_has(db):
-    table = pathlib.Path(__file__).resolve().parents[1] / "unit/common/model/attempt_order.txt"
-    attempts = table.read_text().splitlines()
-    rule = (VIEW / "fold/attempt.lua").read_text() + "return attempt_compare(ARGV[1], ARGV[2])"
-    for (i, a), (j, b) in itertools.product(enumerate(attempts), repeat=2):
-        order = db.eval(rule, 0, a, b)
-        assert (order > 0) - (order < 0) == (i > j) - (i < j), (a, b, order)
-
-
 def test_an_attempt_that_looks_like_no_number_is_still_an_attempt(db):
     for name in ("nan", "inf", "0x2"):
         empty(db)
@@ -253,15 +244,6 @@ def test_what_changed_is_counted_once_for_all_of_a_moment_and_anew_while_a_sweep
     assert db.zscore("crcr:tally", "d-1/org/four") == 1 and db.zcard("crcr:leases:tally") == 1, "a repeat changes nothing"
     fold(db, fact("completed", 5000, conclusion="success", artifact_url="https://a"))
     assert db.zscore("crcr:tally", "d-1/org/four") > 1 and not db.exists("crcr:leases:tally")
-
-
-def test_a_fact_prolongs_what_has_lost_more_than_a_hundredth_of_its_life(db):
-    fold(db, fact("in_progress", 2000))
-    for left, after in ((2980, 2980), (2960, 3000)):
-        for key in (KEYS[1], KEYS[6]):
-            db.expire(key, left)
-        fold(db, fact("in_progress", 2000))
-        assert {db.ttl(key) for key in (KEYS[1], KEYS[6])} <= {after - 1, after}, left
 
 
 def test_a_downstream_keeps_its_newest_thousand_jobs(db):

@@ -1,10 +1,11 @@
 """More of the fold's Lua: the jobs of a run (common/view/fold/run.lua), its start, one job under two check run
 ids; the jobs of pull requests; and pull requests that demote."""
 import itertools
+import pathlib
 
 import pytest
 
-from test_fold_lua import JOB, KEYS, db, empty, everything, fact, fold, labels, server, step  # noqa: F401 (fixtures)
+from test_fold_lua import JOB, KEYS, VIEW, db, empty, everything, fact, fold, labels, server, step  # noqa: F401 (fixtures)
 
 
 def job_fact(name, check_run_id, state, received_ms, attempt="1", **fields):
@@ -133,3 +134,21 @@ def test_who_is_demoted_by_a_pull_request_is_what_its_newest_event_says_in_every
             expected = {"43": "org/other", **({"42": facts[n - 1][2]} if facts[n - 1][2] else {})}
             assert db.hgetall("crcr:demoting") == expected, order
     assert db.ttl("crcr:demoting") == -1, "it may be open for longer than the view keeps jobs"
+
+
+def test_the_fold_has_the_order_of_attempts_that_the_c_code_has(db):
+    table = pathlib.Path(__file__).resolve().parents[1] / "unit/common/model/attempt_order.txt"
+    attempts = table.read_text().splitlines()
+    rule = (VIEW / "fold/attempt.lua").read_text() + "return attempt_compare(ARGV[1], ARGV[2])"
+    for (i, a), (j, b) in itertools.product(enumerate(attempts), repeat=2):
+        order = db.eval(rule, 0, a, b)
+        assert (order > 0) - (order < 0) == (i > j) - (i < j), (a, b, order)
+
+
+def test_a_fact_prolongs_what_has_lost_more_than_a_hundredth_of_its_life(db):
+    fold(db, fact("in_progress", 2000))
+    for left, after in ((2980, 2980), (2960, 3000)):
+        for key in (KEYS[1], KEYS[6]):
+            db.expire(key, left)
+        fold(db, fact("in_progress", 2000))
+        assert {db.ttl(key) for key in (KEYS[1], KEYS[6])} <= {after - 1, after}, left

@@ -9,7 +9,7 @@
 #include "common/base/file.h"
 #include "common/model/attempt.h"
 
-/* Each line of the table is newer than those above; test_fold_lua.py holds the fold to it. */
+/* Each line of the table is newer than those above; test_fold_run_lua.py holds the fold to it. */
 static void attempts_have_one_order(void **state)
 {
     (void)state;
