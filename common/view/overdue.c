@@ -18,28 +18,20 @@ void overdue_list_clear(struct overdue_list *list)
 static enum err overdue_read(struct redis *r, const struct view_index_entry *member,
                              struct overdue_job *to, bool *ret, struct why *why)
 {
-    static const char *const names[] = {
-        "status",           "downstream_repo", "downstream_repo_level",
-        "event_type",       "pr_number",       "pytorch_head_sha",
-        "delivery_id",      "workflow_name",   "job_name",
-        "check_run_id",     "run_id",          "run_attempt",
-        "workflow_run_url", "dispatched_ms"
-    };
-    enum { N = sizeof(names) / sizeof(names[0]) };
-    struct str argv[2 + N] = { STR_LIT("HMGET"), key_job(NEW_KEY, str_of(member->name)) };
+    struct str argv[2 + RESULT_FIELDS_MAX] = { STR_LIT("HMGET"),
+                                               key_job(NEW_KEY, str_of(member->name)) };
+    size_t n = result_record_names(argv + 2, true);
     const struct redis_value *v;
-    for (size_t i = 0; i < N; i++)
-        argv[2 + i] = str_of(names[i]);
     result_record_init(&to->job);
     to->deadline_ms = member->at_ms;
     *ret = false;
-    enum err err = redis_call(r, &v, 2 + N, argv, why);
+    enum err err = redis_call(r, &v, 2 + n, argv, why);
     if (err == ERR_REFUSE && redis_failed_with(r, "WRONGTYPE"))
         return OK;
     if (err)
         return err;
     result_record_set(&to->job, STR_LIT("dynamoKey"), str_of(member->name));
-    for (size_t i = 0; i < N && i < v->n; i++)
+    for (size_t i = 0; i < v->n; i++)
         if (v->items[i].type == REDIS_STR)
             result_record_set(&to->job, argv[2 + i], v->items[i].text);
     *ret = to->job.state == JOB_IN_PROGRESS;
