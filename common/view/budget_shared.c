@@ -9,23 +9,25 @@ extern const char view_budget_take_lua[];
 void budget_args(const struct budget_bill *bill, struct budget_args *ret)
 {
     const struct budget_ask *ask = &bill->ask;
-    int64_t numbers[BUDGET_ARGS] = { ask->limited_us, ask->lower_us, ask->share_room_us,
-                                     ask->share_cost_us[BUDGET_SHARE_DOWNSTREAM],
-                                     bill->pr > 0 ? ask->share_cost_us[BUDGET_SHARE_PR] : 0 };
+    double *to = ret->numbers;
     char pr[STR_NUMBER_SIZE + 1] = "#";
-    str_number(pr + 1, bill->pr);
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as the script reads them");
+    *to++ = (double)ask->limited_us;
+    *to++ = (double)ask->lower_us;
+    *to++ = (double)ask->share_room_us;
+    *to++ = (double)ask->share_cost_us[BUDGET_SHARE_DOWNSTREAM];
+    *to++ = bill->pr > 0 ? (double)ask->share_cost_us[BUDGET_SHARE_PR] : 0;
     for (size_t b = 0; b < BUDGET_BUCKETS; b++) {
-        int64_t *to = numbers + 3 + BUDGET_SHARES + 4 * b;
-        to[0] = ask->of[b].cost_us;
-        to[1] = ask->of[b].room_us;
-        to[2] = ask->of[b].over_us;
-        to[3] = ask->of[b].full_us;
+        *to++ = (double)ask->of[b].cost_us;
+        *to++ = (double)ask->of[b].room_us;
+        *to++ = (double)ask->of[b].over_us;
+        *to++ = (double)ask->of[b].full_us;
     }
+    ret->packed = (struct str){ (const char *)ret->numbers, sizeof(ret->numbers) };
+    str_number(pr + 1, bill->pr);
     ret->key[0] = key_budget(&ret->account, bill->account);
     ret->key[1] = key_budget_share(&ret->share[0], bill->account, bill->downstream);
     ret->key[2] = key_budget_share(&ret->share[1], bill->account, str_of(pr));
-    for (size_t i = 0; i < BUDGET_ARGS; i++)
-        ret->arg[i] = str_number(ret->text[i], numbers[i]);
 }
 
 void budget_answer_read(const struct redis_value *items, struct budget_answer *ret)
@@ -45,13 +47,12 @@ enum err budget_take_shared(struct redis *r, const struct budget_bill *bill,
 {
     static _Thread_local struct redis_script script = { .source = view_budget_take_lua };
     struct budget_args args;
-    struct str argv[BUDGET_KEYS + BUDGET_ARGS];
+    struct str argv[BUDGET_KEYS + 1];
     const struct redis_value *v;
     budget_args(bill, &args);
     memcpy(argv, args.key, sizeof(args.key));
-    memcpy(argv + BUDGET_KEYS, args.arg, sizeof(args.arg));
-    enum err err =
-        redis_call_script(r, &script, BUDGET_KEYS, BUDGET_KEYS + BUDGET_ARGS, argv, &v, why);
+    argv[BUDGET_KEYS] = args.packed;
+    enum err err = redis_call_script(r, &script, BUDGET_KEYS, BUDGET_KEYS + 1, argv, &v, why);
     if (err)
         return err;
     if (v->type != REDIS_ARRAY || v->n != BUDGET_ANSWER)
@@ -60,12 +61,9 @@ enum err budget_take_shared(struct redis *r, const struct budget_bill *bill,
     return OK;
 }
 
-static int64_t from_now(const struct redis_value *until, int64_t now_us)
+static int64_t from_now(double until_us, int64_t now_us)
 {
-    int64_t at_us = 0;
-    if (until->type != REDIS_STR || !str_to_i64(until->text, &at_us) || at_us < now_us)
-        return 0;
-    return at_us - now_us;
+    return until_us > (double)now_us ? (int64_t)until_us - now_us : 0;
 }
 
 enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
@@ -79,17 +77,19 @@ enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
                  !str_to_i64(v->items[1].text, &micros)))
         err = why_set(why, ERR_REFUSE, "Redis gave no time");
     for (size_t i = 0; !err && i < n; i++)
-        redis_batch_put(&batch,
-                        REDIS_ARGS(STR_LIT("HMGET"), key_budget(NEW_KEY, accounts[i]), STR_LIT("1"),
-                                   STR_LIT("2"), STR_LIT("3"), STR_LIT("4"), STR_LIT("limited")));
+        redis_batch_put(&batch, REDIS_ARGS(STR_LIT("GET"), key_budget(NEW_KEY, accounts[i])));
     for (size_t i = 0; (v = redis_batch_next(&batch)); i++) {
-        if (v->n != BUDGET_BUCKETS + 1) {
+        double until_us[1 + BUDGET_BUCKETS] = { 0 }; /* absent: all is full */
+        bool stored = v->type == REDIS_STR;
+        if (stored && v->text.len != sizeof(until_us)) {
             err = why_set(why, ERR_REFUSE, "a budget of another shape");
             continue;
         }
+        if (stored)
+            memcpy(until_us, v->text.ptr, sizeof(until_us));
+        ret[i].limited_us = from_now(until_us[0], seconds * 1000000 + micros);
         for (size_t b = 0; b < BUDGET_BUCKETS; b++)
-            ret[i].used_us[b] = from_now(&v->items[b], seconds * 1000000 + micros);
-        ret[i].limited_us = from_now(&v->items[BUDGET_BUCKETS], seconds * 1000000 + micros);
+            ret[i].used_us[b] = from_now(until_us[1 + b], seconds * 1000000 + micros);
     }
     return err ? err : batch.err;
 }

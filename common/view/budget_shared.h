@@ -1,5 +1,5 @@
-/* GitHub's budget as all replicas share it (common/model/budget.h): crcr:budget:<account>. Redis's
- * clock counts, so that replicas need not agree on the time. */
+/* GitHub's budget as all replicas share it (common/model/budget.h): crcr:budget:us:<account>.
+ * Redis's clock counts, so that replicas need not agree on the time. */
 #ifndef CRCR_VIEW_BUDGET_SHARED_H
 #define CRCR_VIEW_BUDGET_SHARED_H
 
@@ -29,15 +29,15 @@ struct budget_used {
 enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
                          struct budget_used *ret, struct why *why) MUST_CHECK;
 
-/* For a script that takes it in the same step as something else (claim.lua): its keys, its
- * arguments, and what it returns. */
+/* For a script that takes it in the same step as something else (claim.lua): its keys, its one
+ * argument, and what it returns. Numbers are packed, as doubles: as text, reading them would cost
+ * Redis more than all else. */
 #define BUDGET_KEYS   (1 + BUDGET_SHARES)
-#define BUDGET_ARGS   (3 + BUDGET_SHARES + 4 * BUDGET_BUCKETS)
 #define BUDGET_ANSWER (2 + BUDGET_BUCKETS)
 struct budget_args {
-    struct str key[BUDGET_KEYS], arg[BUDGET_ARGS];
+    struct str key[BUDGET_KEYS], packed; /* borrow from the rest */
     struct key account, share[BUDGET_SHARES];
-    char text[BUDGET_ARGS][STR_NUMBER_SIZE];
+    double numbers[3 + BUDGET_SHARES + 4 * BUDGET_BUCKETS];
 };
 /* ret must not move. */
 void budget_args(const struct budget_bill *bill, struct budget_args *ret);

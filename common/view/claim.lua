@@ -4,7 +4,7 @@
 -- when something is to be paid, the keys of budget().
 -- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms,
 -- '1' if a later event of the lane that makes this one needless waits already (it counts only where
--- this one surely had no effect); then the args of budget().
+-- this one surely had no effect); then what budget() has packed.
 -- Returns {verdict, ms until another's claim runs out or the moment of the call that was made, what its
 -- end says of that call}, and what budget() returned if it was asked.
 -- "forgotten" is "taken" when that there is no claim proves nothing: Redis was emptied after the event
@@ -41,7 +41,7 @@ end
 local paid = {}
 if KEYS[4] then
   paid = budget(tonumber(time[1]) * 1000000 + tonumber(time[2]), KEYS[4],
-                { KEYS[5], KEYS[6] }, ARGV, 12)
+                { KEYS[5], KEYS[6] }, ARGV[12])
   if paid[1] > 0 then
     return { 'unpaid', '0', '', unpack(paid) }
   end

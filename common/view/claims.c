@@ -46,7 +46,7 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
 {
     struct budget_args pays;
     char seq[TASK_SEQ_TEXT_SIZE];
-    struct str argv[3 + BUDGET_KEYS + 11 + BUDGET_ARGS];
+    struct str argv[3 + BUDGET_KEYS + 11 + 1];
     size_t n = 0, keys;
     argv[n++] = claim_key(NEW_KEY, task);
     argv[n++] = STR_LIT(KEY_EPOCH);
@@ -69,8 +69,8 @@ enum err claim_queue(struct redis *r, const struct task *task, const char *owner
     argv[n++] = str_of(event_kind_name(task->event.kind));
     argv[n++] = STR_NUMBER(task->event.received_ms);
     argv[n++] = overtaken ? STR_LIT("1") : STR_LIT("0");
-    for (size_t i = 0; bill && i < BUDGET_ARGS; i++)
-        argv[n++] = pays.arg[i];
+    if (bill)
+        argv[n++] = pays.packed;
     return redis_queue_script(r, &claim_script, keys, n, argv, why);
 }
 

@@ -80,7 +80,7 @@ struct str key_rate(struct key *to, struct str repo, const char *suffix)
 
 struct str key_budget(struct key *to, struct str account)
 {
-    return of_repo(to, "budget", account);
+    return of_repo(to, "budget:us", account);
 }
 
 struct str key_budget_share(struct key *to, struct str account, struct str downstream)

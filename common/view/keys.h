@@ -90,11 +90,11 @@
  * crcr:leases:<comment, due, tally, zombies> zset   reconcile,  reconcile, sweep   -
  *   what one replica has in hand, by when     sweep
  *   its lease expires (lease.h). due_set and a fact that is to be counted take it away
- * crcr:budget:<account>                     hash    dispatcher, reporter           until all full
- *   when each bucket of GitHub's limits is full again, for an owner's installation (* is the whole
- *   App), and until when GitHub asked one of us to wait, in us
- * crcr:budget:<account>|<repo>              string  dispatcher, reporter           until full
- * crcr:budget:<account>|#<pr>
+ * crcr:budget:us:<account>                  string  dispatcher, reporter           until all full
+ *   until when GitHub asked one of us to wait, and when each bucket of its limits is full again, for
+ *   an owner's installation (* is the whole App), in us: little-endian doubles
+ * crcr:budget:us:<account>|<repo>           string  dispatcher, reporter           until full
+ * crcr:budget:us:<account>|#<pr>
  *   when the share of that downstream, or pull request, in the account's content is full again, in
  *   us
  * crcr:allowlist                            hash    router      web                -

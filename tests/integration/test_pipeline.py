@@ -1,5 +1,6 @@
 """What the relay shows of itself: /api/crcr/pipeline and /api/crcr/health, and the page. A reporter alone: what is written for
 the dispatcher waits."""
+import struct
 import time
 
 import pytest
@@ -61,7 +62,7 @@ def fill(reporter):
     job.outcome("dispatched", received_ms=job.started_ms - 7_200_000, source="redelivered")
     Job(reporter, "org/five").outcome("waiting", 1000, http_status=None, error=BREAKER_OPEN)
     client = reporter.redis.client(reporter.relay.prefix)
-    client.hset("crcr:budget:org", mapping={"1": (now_ms() + 36_000_000) * 1000, "2": 0, "3": 0, "4": 0, "limited": 0})
+    client.set("crcr:budget:us:org", struct.pack("<5d", 0, (now_ms() + 36_000_000) * 1000, 0, 0, 0))
     client.hset("crcr:allowlist", mapping={"error": "allowlist.yml:3:1: no level", "fetched_at": "2026-11-21T03:20:00.000Z"})
     Job(reporter).call("completed", 2000, conclusion="success").wait_result()
 

@@ -19,7 +19,7 @@ STRINGS = {"epoch": (INGEST | DISPATCHER | CTL, set()), "seq:org/two|pytorch/pyt
 HASHES = {"claim:d|org/two|dispatch|": (INGEST | CTL, CTL), "rate:org/two": (ALL - INGEST, ALL - INGEST),
           "job:org/two/d": (ALL - REPORTER, set()), "spent:org/two": (ALL - REPORTER, ALL - REPORTER),
           "labels:7": (ALL - REPORTER, ALL - REPORTER), "check:abc/ci": (ALL - REPORTER, INGEST | DISPATCHER),
-          "rebuild": (INGEST | DISPATCHER, INGEST | DISPATCHER), "budget:org": (INGEST | CTL, INGEST | CTL),
+          "rebuild": (INGEST | DISPATCHER, INGEST | DISPATCHER), "budget:org": (INGEST | CTL, INGEST | CTL), "budget:us:org": (INGEST | CTL, INGEST | CTL),
           "allowlist": (ALL - DISPATCHER, ALL - REPORTER), "hours:org/two|1": (ALL - REPORTER, ALL - REPORTER),
           "day:org/two|1": (ALL - REPORTER, ALL - REPORTER)}
 SETS = {"zombies": (ALL - REPORTER, ALL), "leases:due": (ALL - REPORTER, ALL), "due": (ALL - REPORTER, ALL), "tally": (ALL - REPORTER, ALL), "repos": (ALL - REPORTER, ALL - REPORTER),

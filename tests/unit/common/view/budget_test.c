@@ -64,13 +64,13 @@ static void put_script(struct buf *to)
     ptrdiff_t end = str_find_str(text, STR_LIT("-- with: budget_shared.lua"));
     assert_true(end > 0);
     buf_put(to, (struct str){ text.ptr, (size_t)end });
-    buf_puts(to, "return budget(tonumber(ARGV[1]), KEYS[1], { KEYS[2], KEYS[3] }, ARGV, 2)");
+    buf_puts(to, "return budget(tonumber(ARGV[1]), KEYS[1], { KEYS[2], KEYS[3] }, ARGV[2])");
 }
 
 /* Redis and memory answer alike, whatever is asked when. */
 static void it_counts_as_memory_does(void **state)
 {
-    enum { FIXED = BUDGET_KEYS, NUMBERS = 1 + BUDGET_ARGS, BUCKETS = 4 + BUDGET_SHARES };
+    enum { NUMBERS = 3 + BUDGET_SHARES + 4 * BUDGET_BUCKETS };
     struct redis_fixture *f = *state;
     struct budget_rules rules = github;
     struct budget_state memory = { { 0 }, 0 };
@@ -87,21 +87,22 @@ static void it_counts_as_memory_does(void **state)
         struct budget_ask ask;
         struct budget_answer wanted;
         const struct redis_value *v;
-        char text[NUMBERS][24];
-        struct str argv[FIXED + NUMBERS] = { STR_LIT("a"), STR_LIT("b"), STR_LIT("c") };
+        char text[STR_NUMBER_SIZE];
         now += rand() % 20 ? rand() % 300000 : (i % 3 ? HOUR_US / 50 : -HOUR_US / 100);
         budget_price(&rules, (enum budget_call)(rand() % BUDGET_CALLS),
                      (enum budget_class)(rand() % BUDGET_CLASSES), rand() % 50 ? -1 : rand() % 1500,
                      HOUR_US, &ask);
         ask.limited_us = rand() % 100 ? 0 : rand() % 5000000;
-        int64_t numbers[NUMBERS] = { now, ask.limited_us, ask.lower_us };
-        memcpy(numbers + BUCKETS, ask.of, sizeof(ask.of));
-        for (size_t n = 0; n < NUMBERS; n++) {
-            snprintf(text[n], sizeof(text[n]), "%lld", (long long)numbers[n]);
-            argv[FIXED + n] = str_of(text[n]);
-        }
-        assert_int_equal(redis_call_script(f->redis, &eval, FIXED, FIXED + NUMBERS, argv, &v, NULL),
-                         OK);
+        double numbers[NUMBERS] = { (double)ask.limited_us, (double)ask.lower_us }; /* no shares */
+        const int64_t *of = &ask.of[0].cost_us;
+        for (size_t n = 0; n < 4 * BUDGET_BUCKETS; n++)
+            numbers[3 + BUDGET_SHARES + n] = (double)of[n];
+        const struct str argv[] = { STR_LIT("a"),
+                                    STR_LIT("b"),
+                                    STR_LIT("c"),
+                                    str_number(text, now),
+                                    { (const char *)numbers, sizeof(numbers) } };
+        assert_int_equal(redis_call_script(f->redis, &eval, 3, 5, argv, &v, NULL), OK);
         budget_take(&memory, &ask, now, &wanted);
         assert_int_equal(v->items[0].integer, wanted.wait_us);
         if (wanted.wait_us)
@@ -162,7 +163,7 @@ static void one_that_is_alone_loses_nothing_by_its_share(void **state)
 {
     assert_in_range(all(state, &hour, "org/a", BUDGET_AGGREGATE, 1000), 93, 94); /* less 25 % */
     /* And what it took beyond its share does not keep it over it for longer. */
-    assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:org|org/a")), 1,
+    assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:us:org|org/a")), 1,
                     125 * 3604000LL / 375 + 100);
 }
 
@@ -206,14 +207,14 @@ static void the_keys_go_when_the_buckets_are_full(void **state)
 {
     (void)take(state, &github, STR_LIT("org/a"), BUDGET_CHECK_RUN, BUDGET_REST, 0);
     int64_t token_ms = 3604000 / 375;
-    assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:org")), token_ms - 500,
+    assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:us:org")), token_ms - 500,
                     token_ms + 2);
-    assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:org|org/a")), 4 * token_ms - 500,
-                    4 * token_ms + 8);
+    assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:us:org|org/a")),
+                    4 * token_ms - 500, 4 * token_ms + 8);
     struct budget_answer limited =
         take(state, &github, STR_NONE, BUDGET_READ, BUDGET_REST, 3 * HOUR_US);
     assert_true(limited.limited);
-    assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:org")), 3 * 3590000,
+    assert_in_range(number(state, STR_LIT("PTTL"), STR_LIT("budget:us:org")), 3 * 3590000,
                     3 * 3600000 + 2);
 }
 
