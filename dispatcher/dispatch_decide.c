@@ -27,14 +27,14 @@ static void wait_until(struct dispatch_decision *d, int64_t until_ms, int64_t no
     d->until_ms = until_ms;
 }
 
-static int64_t as_long_as_it_lasted(const struct dispatch_facts *facts)
+static int64_t as_long_as_it_lasted(int64_t since_ms, int64_t now_ms, double jitter)
 {
-    int64_t wait_ms = facts->now_ms - facts->since_ms;
+    int64_t wait_ms = now_ms - since_ms;
     if (wait_ms < DISPATCH_UNAVAILABLE_MIN_MS)
         wait_ms = DISPATCH_UNAVAILABLE_MIN_MS;
     if (wait_ms > DISPATCH_UNAVAILABLE_MAX_MS)
         wait_ms = DISPATCH_UNAVAILABLE_MAX_MS;
-    return facts->now_ms + wait_ms + (int64_t)(facts->jitter * (double)wait_ms / 2);
+    return now_ms + wait_ms + (int64_t)(jitter * (double)wait_ms / 2);
 }
 
 #define ANY_CLAIM (-1)
@@ -63,8 +63,6 @@ static const struct {
     /* It must not be called now. */
     { FACT_CLAIM_OLD, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, NOW,
       .reason = "this process was paused after it had claimed it" },
-    { FACT_BREAKER_OPEN, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, AS_LONG_AS_IT_LASTED,
-      .reason = "the downstream failed again and again: its breaker is open" },
     /* It is called. */
     { FACT_CLAIM_ASKED, CLAIM_TAKEN, DISPATCH_CALL, .mark = MARK_NONE },
     { FACT_CLAIM_ASKED, CLAIM_EXPIRED, DISPATCH_CALL, .mark = MARK_CLAIM_EXPIRED },
@@ -90,7 +88,8 @@ struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
         const int64_t until_ms[] = { [NOW] = facts->now_ms,
                                      [SOON] = facts->now_ms + SOON_MS,
                                      [CLAIM_END] = facts->busy_until_ms,
-                                     [AS_LONG_AS_IT_LASTED] = as_long_as_it_lasted(facts) };
+                                     [AS_LONG_AS_IT_LASTED] = as_long_as_it_lasted(
+                                         facts->since_ms, facts->now_ms, facts->jitter) };
         d.until_ms = until_ms[rows[i].until];
         if (d.next == DISPATCH_WAIT)
             wait_until(&d, d.until_ms, facts->now_ms);
@@ -103,7 +102,8 @@ struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
  *
  *   GitHub took it                    done
  *   GitHub refuses it                 DLQ, refused
- *   a limit, GitHub's or our own      wait until it says; the attempt is not spent
+ *   the gate holds it                 wait until it says; the attempt is not spent. Where the
+ *                                     breaker is open, as long as it has been so
  *   no answer seen, or 5xx            wait; the next attempt is marked answer_unseen
  *   surely without effect             wait; the next attempt is not marked
  *
@@ -125,10 +125,14 @@ struct dispatch_decision dispatch_decide_answer(const struct github_answer *answ
         return d;
     }
     d.outcome = answer->err == ERR_UNKNOWN ? OUTCOME_UNKNOWN : OUTCOME_WAITING;
-    if (answer->limited) {
+    if (answer->because == GATE_BREAKER) {
+        d.because = FACT_BREAKER_OPEN;
+        wait_until(&d, as_long_as_it_lasted(answer->since_ms, now_ms, jitter), now_ms);
+        return d;
+    }
+    if (answer->because) {
         /* A moment that GitHub names, it names to all; our own are one for each, in order. */
         int64_t spread_ms = answer->sent_ms ? (int64_t)(jitter * 1000) : 0;
-        d.outcome = OUTCOME_WAITING;
         d.because = FACT_LIMITED;
         wait_until(&d, answer->wait_until_ms + spread_ms, now_ms);
         return d;

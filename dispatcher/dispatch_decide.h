@@ -42,12 +42,12 @@ enum dispatch_fact {
     FACT_UNWANTED = 1 << 0,        /* the reason is in unwanted */
     FACT_SLOW = 1 << 1,            /* all its calls are under way, and none has ended for 5 s */
     FACT_CLAIM_ASKED = 1 << 2,     /* claim says what Redis answered */
-    FACT_BREAKER_OPEN = 1 << 3,    /* and this is not its probe */
-    FACT_CLAIM_OLD = 1 << 4,       /* half of its lease is over: the process was paused */
-    FACT_NOT_SURELY_OURS = 1 << 5, /* the partition: worker_may_act; a claim says more */
+    FACT_CLAIM_OLD = 1 << 3,       /* half of its lease is over: the process was paused */
+    FACT_NOT_SURELY_OURS = 1 << 4, /* the partition: worker_may_act; a claim says more */
     /* After the call. */
-    FACT_LIMITED = 1 << 6, /* by GitHub, or by our own budget */
-    FACT_FAILED = 1 << 7,  /* without effect, or nobody knows what became of it */
+    FACT_BREAKER_OPEN = 1 << 5, /* and this is not its probe */
+    FACT_LIMITED = 1 << 6,      /* the gate holds it for another reason */
+    FACT_FAILED = 1 << 7,       /* without effect, or nobody knows what became of it */
 };
 struct dispatch_facts {
     unsigned known;       /* enum dispatch_fact, joined */
@@ -57,7 +57,7 @@ struct dispatch_facts {
     int attempt;
     int64_t now_ms;        /* monotonic, as all moments here */
     int64_t busy_until_ms; /* CLAIM_BUSY: when that claim has run out */
-    int64_t since_ms;      /* FACT_SLOW, FACT_BREAKER_OPEN: since when */
+    int64_t since_ms;      /* FACT_SLOW: since when */
     double jitter;         /* 0…1 */
 };
 

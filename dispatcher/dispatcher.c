@@ -25,7 +25,7 @@ enum err dispatcher_clients(const struct dispatcher *d, int level, int max_calls
         .app_id = d->app_id,
         .key = d->key,
         .client = ret->http,
-        .budget = d->budget,
+        .gate = d->gate,
         .redis = ret->redis,
         .class = level == 4 ? BUDGET_L4
                  : level    ? BUDGET_REST

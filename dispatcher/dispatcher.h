@@ -29,7 +29,7 @@ struct dispatcher {
     int64_t max_age_ms; /* CRCR_MAX_EVENT_AGE */
     int64_t ttl_ms;     /* ALLOWLIST_TTL_SECONDS */
     struct http_client_options http;
-    struct github_budget *budget; /* any thread */
+    struct gate *gate; /* any thread */
 };
 
 /* The roles; opaque is the struct dispatcher. The router: events → tasks; fetches and publishes the

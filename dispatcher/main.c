@@ -24,7 +24,7 @@ static void stop(void *opaque)
     if (!d)
         return;
     allowlist_feed_free(d->feed);
-    github_budget_free(d->budget);
+    gate_free(d->gate);
     callback_keys_free(d->callback_keys);
     jwt_key_free(d->key);
     free(d->api_url);
@@ -75,7 +75,7 @@ static enum err read_config(struct dispatcher *d, const struct config *config, s
         err = config_budget(config, &rules, why);
     if (err)
         return err;
-    d->budget = github_budget_new(&rules);
+    d->gate = gate_new(&rules);
     if (content_source_parse(&d->allowlist, str_of(config_text(config, "ALLOWLIST_URL")), why))
         return why_prefix(why, ERR_STOP, "ALLOWLIST_URL");
     const char *providers = config_text(config, "CI_PROVIDERS_URL");

@@ -49,9 +49,9 @@ const struct metric_family dispatcher_metrics[] = {
                             .labels = { "tier", "reason" } },
     [M_BREAKER_OPEN] = { .name = "crcr_breaker_open",
                          .type = METRIC_GAUGE,
-                         .help = "1 while a downstream that failed again and again is left alone, "
-                                 "but for probes.",
-                         .labels = { "repo" } },
+                         .help = "1 while an account whose calls fail again and again is left "
+                                 "alone, but for probes.",
+                         .labels = { "account" } },
     [M_PARKED] = { .name = "crcr_parked_total",
                    .type = METRIC_COUNTER,
                    .help = "Records put into a delay topic, each of up to 16 tasks.",

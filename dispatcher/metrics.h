@@ -14,7 +14,7 @@ enum {
     M_IN_HAND,           /* tier */
     M_CLAIMS,            /* tier, verdict */
     M_MAYBE_DUPLICATE,   /* tier, reason */
-    M_BREAKER_OPEN,      /* repo */
+    M_BREAKER_OPEN,      /* account */
     M_PARKED,            /* delay */
     M_RELEASED,          /* delay */
     M_DLQ,               /* role, class */

@@ -36,11 +36,20 @@ static bool full(void *opaque)
            (s->in_flight >= SENDER_IN_FLIGHT_MAX && in_hand >= ENOUGH);
 }
 
-static void breaker_forgotten(void *opaque, struct str repo)
+/* Of all tiers: who comes first says it. */
+static void tell_breakers(struct sender *s)
 {
-    struct sender *s = opaque;
-    metrics_set(role_metrics(s->role), M_BREAKER_OPEN, METRIC_LABELS(repo), 0);
-    log_info("breaker_forgotten", LOG_STR("repo", repo), LOG_STR("tier", s->tier));
+    struct gate_news news;
+    while (gate_news(s->d->gate, &news)) {
+        const struct str account = str_of(news.account);
+        metrics_set(role_metrics(s->role), M_BREAKER_OPEN, METRIC_LABELS(account), news.open);
+        if (news.open)
+            log_warn("breaker_opened", LOG_STR("account", account),
+                     LOG_STR("error", str_of(news.error)), LOG_INT("probe_ms", GATE_PROBE_MS));
+        else
+            log_info(news.forgotten ? "breaker_forgotten" : "breaker_closed",
+                     LOG_STR("account", account));
+    }
 }
 
 static int tick(void *opaque)
@@ -54,8 +63,8 @@ static int tick(void *opaque)
     size_t in_hand = worker_in_hand(s->worker);
     metrics_set(m, M_IN_FLIGHT, tier, (double)s->in_flight);
     metrics_set(m, M_IN_HAND, tier, (double)in_hand);
-    breakers_forget(s->breakers, now_ms - BREAKER_IDLE_MS, breaker_forgotten, s);
-    github_report_budget(s->clients.github, m, &dispatcher_budget_families, s->tier);
+    tell_breakers(s);
+    github_report(s->clients.github, m, &dispatcher_budget_families, s->tier);
     role_waiting(s->role, in_hand && !s->in_flight && due_ms > now_ms);
     if (s->finishing || due_ms <= now_ms)
         return s->finishing || s->in_flight < SENDER_IN_FLIGHT_MAX ? 0 : TICK_MS;
@@ -73,7 +82,6 @@ static enum err sender_init(struct sender *s, struct why *why)
                                   TOPIC_DELAY_1H,    TOPIC_DISPATCH_L3, /* what an expand becomes */
                                   TOPIC_DISPATCH_L4, reads[0] };
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
-    s->breakers = breakers_new();
     s->jitter = (unsigned)clock_mono_us();
     /* All at once: a call that waited for a connection would time out there. */
     enum err err = dispatcher_clients(s->d, s->level, SENDER_IN_FLIGHT_MAX, &s->clients, why);
@@ -123,6 +131,5 @@ enum err sender_run(struct role_ctx *role, void *opaque, struct why *why)
     worker_free(s.worker);
     redis_free(s.clients.redis);
     lanes_free(s.lanes);
-    breakers_free(s.breakers);
     return err;
 }

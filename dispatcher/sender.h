@@ -10,14 +10,13 @@
 
 #include "../common/io/redis.h"
 #include "../common/worker/worker.h"
-#include "breaker.h"
 #include "dispatch_decide.h"
 #include "dispatcher.h"
 #include "lane.h"
 #include "route.h"
 
-/* At most so many calls at once, per tier and process. All together may pass GitHub's limit of 100;
- * what GitHub then refuses waits, no attempt is spent. */
+/* At most so many calls at once, per tier and process; the gate has the limit of all, for each
+ * account (common/github/gate.h). */
 #define SENDER_IN_FLIGHT_MAX   64
 /* Of these for one downstream: eight that hang leave the others theirs. */
 #define SENDER_DOWNSTREAM_MAX  8
@@ -37,7 +36,6 @@ struct sender {
     struct clients clients;
     struct worker *worker;
     struct lanes *lanes;
-    struct breakers *breakers;
     struct task_in_hand *finishing; /* DECIDED: their claims are next */
     struct task_record *leaving;    /* all that is left of them is LEAVING */
     size_t in_flight;               /* CALLING */
@@ -74,7 +72,7 @@ struct task_in_hand {
                                           attempt; its reason is in outcome.error */
     struct outcome outcome;
     int64_t signed_ms;          /* wall clock: what the callback token says; 0: there is none */
-    bool paid;                  /* its call, with the claim */
+    bool inside, paid;          /* its call: counted in flight with its bill, paid with its claim */
     struct expand_task *expand; /* TASK_EXPAND, while it is under way */
 };
 

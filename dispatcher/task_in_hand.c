@@ -138,23 +138,6 @@ double sender_jitter(struct sender *s)
     return (double)rand_r(&s->jitter) / RAND_MAX;
 }
 
-static void report_to_breaker(struct task_in_hand *t, const struct github_answer *answer)
-{
-    struct sender *s = t->s;
-    const struct str repo = t->task.repo;
-    enum breaker_change change = breaker_answered(s->breakers, repo, answer, clock_mono_ms());
-    if (change == BREAKER_SAME)
-        return;
-    metrics_set(role_metrics(s->role), M_BREAKER_OPEN, METRIC_LABELS(repo),
-                change == BREAKER_OPENED);
-    if (change == BREAKER_OPENED)
-        log_warn("breaker_opened", LOG_STR("repo", repo), LOG_STR("tier", s->tier),
-                 LOG_STR("error", str_of(answer->reason)), LOG_INT("probe_ms", BREAKER_PROBE_MS));
-    else
-        log_info("breaker_closed", LOG_STR("repo", repo), LOG_STR("tier", s->tier),
-                 LOG_INT("status", answer->status));
-}
-
 void task_answered(void *opaque, const struct github_answer *answer)
 {
     struct task_in_hand *t = opaque;
@@ -162,8 +145,6 @@ void task_answered(void *opaque, const struct github_answer *answer)
     struct metrics *m = role_metrics(t->s->role);
     const struct str tier = t->s->tier;
     FAULT_POINT("sender.posted");
-    if (task->kind != TASK_EXPAND) /* a question was asked of nobody's downstream */
-        report_to_breaker(t, answer);
     if (answer->sent_ms)
         metrics_observe(m, M_CALL, METRIC_LABELS(tier), (double)answer->micros / 1e6);
     if (answer->sent_ms && task->maybe_duplicate)
@@ -211,12 +192,14 @@ static void call(struct task_in_hand *t)
         .sign_opaque = t,
         .trimmed = task->payload_trimmed,
         .send_by_ms = s->claiming_ms + CLAIM_HALF_MS,
+        .inside = t->inside,
         .paid = t->paid,
     };
     struct why why;
     enum err err;
     t->state = TASK_CALLING;
     s->in_flight++;
+    t->inside = false; /* it is the call's from here on */
     if (task->kind == TASK_EXPAND) {
         expand_task_start(t);
         return;

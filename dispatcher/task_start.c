@@ -58,7 +58,7 @@ static struct task_in_hand *taken(struct lane_item *item)
     t->state = TASK_CLAIMING;
     t->owner[0] = 0;
     t->signed_ms = 0;
-    t->paid = false;
+    t->inside = t->paid = false;
     return t;
 }
 
@@ -96,24 +96,28 @@ static bool is_overtaken(const struct task_in_hand *t)
 struct start {
     struct task_in_hand *t;
     struct dispatch_facts facts;
-    struct github_bill bill;
+    struct gate_bill bill;
     bool asked; /* Redis, for its claim */
 };
 
-/* What its call costs goes into the claim. False: the budget is known to be used up, and it waits
- * without asking for a claim. Where the breaker is open, or the installation was refused, the call
- * itself pays, if there is one. */
+/* May its call go? What it costs goes into the claim. False: it may not, and waits without asking
+ * for a claim; in its lane where too many are in flight. Other kinds ask the gate as they are sent.
+ */
 static bool make_bill(struct start *start)
 {
     struct task_in_hand *t = start->t;
     struct github_answer refused;
-    int64_t now_ms = clock_mono_ms();
-    bool pays = t->task.kind == TASK_DISPATCH &&
-                breaker_open_since(t->s->breakers, t->task.repo, now_ms) >= now_ms &&
-                !github_blocked(t->s->clients.github, t->task.repo, &refused);
-    if (!pays || github_bill(t->s->clients.github, t->task.repo, &start->bill, &refused))
+    if (t->task.kind != TASK_DISPATCH)
         return true;
-    task_answered(t, &refused);
+    t->inside = github_bill(t->s->clients.github, t->task.repo, &start->bill, &refused);
+    if (t->inside)
+        return true;
+    const struct dispatch_decision later = { .next = DISPATCH_HOLD,
+                                             .until_ms = refused.wait_until_ms };
+    if (refused.because == GATE_IN_FLIGHT)
+        task_follow(t, &later);
+    else
+        task_answered(t, &refused);
     return false;
 }
 
@@ -137,7 +141,7 @@ static void collect_claim(struct start *start, struct why *why)
     if (!start->bill.shared.account.ptr ||
         (claim.verdict > CLAIM_EXPIRED && claim.verdict != CLAIM_UNPAID))
         return;
-    t->paid = github_bill_answered(t->s->clients.github, &start->bill, &claim.budget, &refused);
+    t->paid = github_paid(t->s->clients.github, &start->bill, &claim.budget, &refused);
     if (!t->paid)
         task_answered(t, &refused);
 }
@@ -152,14 +156,7 @@ static void decide_and_call(struct start *start)
         facts->known |= FACT_CLAIM_OLD;
     if (!worker_may_act(s->worker, s->claiming_ms))
         facts->known |= FACT_NOT_SURELY_OURS;
-    struct dispatch_decision decision = dispatch_decide(facts);
-    /* Asked last: an open one gives its only probe away. */
-    if (decision.next == DISPATCH_CALL && t->task.kind != TASK_EXPAND &&
-        !breaker_allows(s->breakers, t->task.repo, facts->now_ms)) {
-        facts->known |= FACT_BREAKER_OPEN;
-        facts->since_ms = breaker_open_since(s->breakers, t->task.repo, facts->now_ms);
-        decision = dispatch_decide(facts);
-    }
+    const struct dispatch_decision decision = dispatch_decide(facts);
     task_follow(t, &decision);
 }
 
@@ -190,6 +187,9 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
     for (size_t i = 0; i < n; i++)
         if (batch[i].t->state == TASK_CLAIMING)
             decide_and_call(&batch[i]);
+    for (size_t i = 0; i < n; i++)
+        if (batch[i].t->inside) /* it needed no call after all */
+            github_bill_drop(s->clients.github, batch[i].t->task.repo);
 }
 
 void tasks_start(struct sender *s)

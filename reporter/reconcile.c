@@ -129,11 +129,17 @@ static void target_hold(struct target *t, int64_t until_ms, const char *reason)
     t->held = true;
 }
 
+/* When GitHub is asked whether it is back; 0: it is available. */
+static int64_t probe_ms(const struct reconcile *r)
+{
+    return gate_probe_ms(r->reporter->gate, str_of(r->reporter->upstream_repo));
+}
+
 /* While GitHub is unavailable nothing is counted, and the next probe is another's: one that always
  * fails cannot keep it away. */
 static void target_failed(struct target *t, const char *reason)
 {
-    bool unavailable = outage_is(&t->reconcile->outage);
+    bool unavailable = probe_ms(t->reconcile) > 0;
     if (!unavailable)
         t->failures++;
     log_warn("check_runs_failed", LOG_STR("key", str_of(t->key)), LOG_STR("error", str_of(reason)),
@@ -163,7 +169,6 @@ void pass_ended(struct target *t, enum pass_end end, int64_t held_until_ms, cons
     t->leaving = false;
     switch (end) {
     case PASS_EQUAL:
-        outage_unasked(&r->outage); /* else an answer has ended it */
         target_done(t);
         return;
     case PASS_WAIT:
@@ -220,13 +225,13 @@ static void targets_start(struct reconcile *r)
         if (t->state != TARGET_DIRTY || !ours || limited || now < r->view_look_ms ||
             r->n_busy >= BUSY_MAX || busy_of(r, t->repo) >= BUSY_REPO_MAX)
             continue;
-        if (!outage_allows(&r->outage, now))
+        if (now < probe_ms(r))
             break;
         target_start(t);
         if (r->view_lost) /* one asks for all */
             r->view_look_ms = now + REDIS_WAIT_MS;
     }
-    role_waiting(r->role, limited || !ours || r->view_lost || outage_is(&r->outage) ||
+    role_waiting(r->role, limited || !ours || r->view_lost || probe_ms(r) > 0 ||
                               (held && !r->n_busy) || !redis_is_up(r->redis));
 }
 
@@ -261,12 +266,24 @@ static void take(void *opaque, struct work *work)
         t->state = TARGET_DIRTY;
 }
 
+static void tell_breakers(const struct reconcile *r)
+{
+    struct gate_news news;
+    while (gate_news(r->reporter->gate, &news))
+        if (news.open)
+            log_warn("github_unavailable", LOG_STR("account", str_of(news.account)),
+                     LOG_STR("error", str_of(news.error)), LOG_INT("probe_ms", GATE_PROBE_MS));
+        else
+            log_info("github_back", LOG_STR("account", str_of(news.account)));
+}
+
 static int tick(void *opaque)
 {
     struct reconcile *r = opaque;
     targets_start(r);
-    github_report_budget(r->github, role_metrics(r->role), &reporter_budget_families,
-                         STR_LIT("reconcile"));
+    tell_breakers(r);
+    github_report(r->github, role_metrics(r->role), &reporter_budget_families,
+                  STR_LIT("reconcile"));
     return TICK_MS;
 }
 
@@ -321,7 +338,7 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
         .app_id = config_text(config, "GITHUB_APP_ID"),
         .key = reporter->app_key,
         .client = r->client,
-        .budget = reporter->budget,
+        .gate = reporter->gate,
         .redis = r->redis, /* nobody waits for a reply there while a call is started */
     };
     const struct worker_options worker = {

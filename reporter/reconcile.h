@@ -9,7 +9,6 @@
 #include "../common/view/dispatches.h"
 #include "../common/view/runs.h"
 #include "open_runs.h"
-#include "outage.h"
 #include "reconcile_plan.h"
 #include "reporter.h"
 
@@ -17,7 +16,7 @@
  *
  *   DIRTY ──pass──▶ BUSY ──all equal──▶ its records are done (DIRTY again when more came)
  *                    ├──limit, no answer, Redis unavailable──▶ WAITING ──due──▶ DIRTY
- *                    ├──GitHub is unavailable (outage.h)──▶ WAITING, and costs no attempt
+ *                    ├──the breaker is open (gate.h)──▶ WAITING, and costs no attempt
  *                    ├──our budget is used up──▶ WAITING ──due, or more came──▶ DIRTY
  *                    └──refused, or too often in vain──▶ parked or in the DLQ, its records are done
  */
@@ -58,9 +57,8 @@ struct reconcile {
     struct target *busy[BUSY_MAX];
     size_t n_busy;
     int64_t limited_until_ms; /* monotonic: GitHub asked us to wait */
-    struct outage outage;
-    bool view_lost;       /* the last pass found no consistent view */
-    int64_t view_look_ms; /* then none begins before; monotonic clock */
+    bool view_lost;           /* the last pass found no consistent view */
+    int64_t view_look_ms;     /* then none begins before; monotonic clock */
 };
 
 /* What a pass came to. */

@@ -21,7 +21,7 @@
 /* How each action calls GitHub. */
 static const struct {
     const char *call;        /* label of its metrics; NULL: no call */
-    bool check_run;          /* says whether GitHub answers about check runs (outage.h) */
+    bool check_run;          /* its metrics are those of check runs */
     enum budget_call budget; /* of check runs */
 } kinds[ACTION_KINDS] = {
     [ACTION_CHECK_FIND] = { "find", true, BUDGET_SEARCH },
@@ -89,7 +89,8 @@ void pass_count(struct pass *p, const char *call, bool check_run,
                 const struct github_answer *answer)
 {
     struct metrics *m = role_metrics(p->target->reconcile->role);
-    struct str outcome = str_of(answer->limited ? "limited" : err_name(answer->err));
+    struct str outcome =
+        str_of(answer->err == ERR_RETRY && answer->because ? "limited" : err_name(answer->err));
     metrics_add(m, check_run ? METRIC_CHECK_RUNS : METRIC_UPSTREAM_CALLS,
                 METRIC_LABELS(str_of(call), outcome), 1);
     if (check_run)
@@ -123,7 +124,7 @@ static void held(struct pass *p, const struct github_answer *answer)
 bool pass_refused_for_good(const struct pass *p, const struct github_answer *answer)
 {
     const enum action_kind kind = action_at(p)->kind;
-    bool refused = answer->err == ERR_REFUSE && !answer->no_token && answer->sent_ms > 0;
+    bool refused = answer->err == ERR_REFUSE && !answer->because && answer->sent_ms > 0;
     return refused && kind != ACTION_COMMIT_ASK &&
            (!kinds[kind].check_run || answer->status == 422);
 }
@@ -133,24 +134,15 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
     struct reconcile *r = p->target->reconcile;
     const enum action_kind kind = action_at(p)->kind;
     const char *reason = answer->reason ? answer->reason : "GitHub refused";
-    if (answer->ours) {
+    if (answer->because == GATE_BUDGET || answer->because == GATE_IN_FLIGHT) {
         held(p, answer);
         return false;
     }
     pass_count(p, kinds[kind].call, kinds[kind].check_run, answer);
-    if (kinds[kind].check_run) {
-        enum outage_change change =
-            outage_answered(&r->outage, p->target->hh.hashv, answer, clock_mono_ms());
-        if (change == OUTAGE_BEGAN)
-            log_warn("github_unavailable", LOG_STR("error", str_of(answer->reason)),
-                     LOG_INT("probe_ms", OUTAGE_PROBE_MS));
-        if (change == OUTAGE_ENDED)
-            log_info("github_back", LOG_INT("status", answer->status));
-    }
     role_progress(r->role);
     if (!answer->err)
         return true;
-    if (answer->err == ERR_REFUSE && !answer->no_token) { /* the others are made all the same */
+    if (answer->err == ERR_REFUSE && !answer->because) { /* the others are made all the same */
         if (pass_refused_for_good(p, answer)) {
             log_warn("refused_for_good", LOG_STR("key", str_of(p->target->key)),
                      LOG_STR("call", str_of(kinds[kind].call)), LOG_STR("error", str_of(reason)));
@@ -168,6 +160,10 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
     if (answer->err == ERR_REFUSE)
         log_warn("check_runs_no_token", LOG_STR("error", str_of(reason)),
                  LOG_INT("wait_ms", answer->wait_until_ms - clock_mono_ms()));
+    if (answer->because == GATE_BREAKER) { /* targets_start asks again */
+        pass_stop(p, PASS_WAIT, reason);
+        return false;
+    }
     if (answer->err != ERR_UNKNOWN && answer->wait_until_ms > 0) { /* for all alike */
         if (answer->wait_until_ms > r->limited_until_ms)
             r->limited_until_ms = answer->wait_until_ms;
@@ -260,17 +256,19 @@ static void check_written(void *opaque, const struct github_answer *answer, int6
     pass_step(p);
 }
 
-/* True when it is known that our budget has no room for this one. Then it is not even searched
- * for. */
+/* True when it is known that this one may not go now. Then it is not even searched for. */
 static bool check_is_held(struct pass *p, struct github_answer *ret)
 {
     struct github *g = p->target->reconcile->github;
     const enum action_kind kind = action_at(p)->kind;
-    struct str repo = str_of(p->target->repo);
-    enum budget_class class = plan_class(wanted_at(p), &p->has.sent, kind);
-    enum budget_call call =
-        kind == ACTION_CHECK_FIND && !p->sent_known ? BUDGET_READ : kinds[kind].budget;
-    return github_held(g, upstream_of(p), repo, wanted_at(p)->pr, call, class, ret);
+    const struct gate_call call = {
+        .repo = upstream_of(p),
+        .downstream = str_of(p->target->repo),
+        .pr = wanted_at(p)->pr,
+        .kind = kind == ACTION_CHECK_FIND && !p->sent_known ? BUDGET_READ : kinds[kind].budget,
+        .class = plan_class(wanted_at(p), &p->has.sent, kind),
+    };
+    return github_holds(g, &call, ret);
 }
 
 static enum err check_call(struct pass *p, struct why *why)
@@ -400,7 +398,7 @@ static bool action_start(struct pass *p)
         return false;
     }
     if (kinds[kind].check_run && check_is_held(p, &answer)) {
-        held(p, &answer);
+        (void)pass_answered(p, &answer);
         return false;
     }
     err = kinds[kind].check_run ? check_call(p, &why)

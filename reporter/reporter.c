@@ -90,7 +90,7 @@ enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, 
     if (!err)
         err = config_budget(config, &rules, why);
     if (!err)
-        r->budget = github_budget_new(&rules);
+        r->gate = gate_new(&rules);
     if (!err && daemon_has_role(ctx, "reconcile"))
         err = jwt_key_new(&r->app_key, str_of(config_text(config, "GITHUB_APP_PRIVATE_KEY")), why);
     if (err || check_only)
@@ -106,6 +106,6 @@ void reporter_stop(void *opaque)
         return;
     allowlist_feed_free(r->feed);
     jwt_key_free(r->app_key);
-    github_budget_free(r->budget);
+    gate_free(r->gate);
     free(r);
 }

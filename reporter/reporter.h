@@ -12,7 +12,7 @@
 #include "../common/worker/worker.h"
 
 struct jwt_key;
-struct github_budget;
+struct gate;
 
 struct reporter {
     struct topics topics;
@@ -24,7 +24,7 @@ struct reporter {
     const char *upstream_repo;
     struct allowlist_feed *feed; /* locks for itself */
     struct jwt_key *app_key;     /* NULL without the role reconcile */
-    struct github_budget *budget;
+    struct gate *gate;
     const char *public_url; /* of the pages; NULL: not known */
     const char *ca_file;    /* NULL: the system's */
     bool allow_http;

@@ -38,7 +38,7 @@ static enum err rerun_start(struct rerun *r, struct why *why)
 
 static bool says(const struct github_answer *answer, const char *text)
 {
-    return answer->status == 403 && !answer->limited &&
+    return answer->status == 403 && !answer->because &&
            str_find_str(answer->body, str_of(text)) >= 0;
 }
 

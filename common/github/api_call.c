@@ -132,7 +132,7 @@ static void answered(void *opaque, const struct http_answer *http)
     answer.sent_ms = is_unsent(http) ? 0 : c->sent_ms;
     answer.micros = http->micros;
     if (http->late) { /* it waits for nothing but its turn, and has spent no attempt */
-        answer.limited = answer.ours = answer.names_wait = true;
+        answer.because = GATE_IN_FLIGHT;
         answer.wait_until_ms = clock_mono_ms();
     }
     c->done(c->opaque, &answer);

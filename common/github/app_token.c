@@ -13,36 +13,25 @@
 #include "../model/json_member.h"
 #include "../model/limits.h"
 
-#define TOKEN_LIFE_MS       3600000 /* GitHub: "expires one hour from the time you create them" */
-#define TOKEN_RENEW_MS      (5 * 60000) /* before its end */
-#define TOKEN_LAST_MS       30000       /* an old one is still used this long before its end */
-#define LIMIT_FIRST_WAIT_MS 60000       /* first wait after a limit that names no time */
-#define LIMIT_DOUBLINGS     4           /* doublings: 1, 2, 4, 8, 16 minutes */
-#define ANSWER_MAX_BYTES    65536
-#define REFUSED_MS          60000 /* a refusal is believed for so long */
-#define FAILED_MS           5000  /* and any other failure */
-
-/* The installation for one owner. */
-struct account {
-    int64_t installation;     /* 0: not known */
-    int64_t limited_until_ms; /* monotonic */
-    int limits_in_row;
-    int64_t left, limit, reset_ms; /* GitHub's last numbers; reset_ms 0: none yet */
-};
+#define TOKEN_LIFE_MS    3600000     /* GitHub: "expires one hour from the time you create them" */
+#define TOKEN_RENEW_MS   (5 * 60000) /* before its end */
+#define TOKEN_LAST_MS    30000       /* an old one is still used this long before its end */
+#define ANSWER_MAX_BYTES 65536
+#define REFUSED_MS       60000 /* a refusal is believed for so long */
+#define FAILED_MS        5000  /* and any other failure */
 
 /* The token for one repository and permission. */
 struct access {
     char repo[REPO_MAX + 1]; /* as it was asked for first */
     enum github_permission permission;
     struct app_tokens *tokens;
-    struct account *account;
+    int64_t *installation; /* of its owner; 0: not known */
     char *token;
     int64_t token_end_ms; /* monotonic, as is the next */
-    /* A look-up that failed a moment ago, so that the next calls do not repeat it at once. After a
-     * refusal calls wait, which spends no attempt, and then GitHub is asked again: an App may have
-     * been installed, or an account no longer be suspended. */
+    /* A look-up that failed a moment ago: the next calls wait, which spends no attempt, and then
+     * GitHub is asked again. An App may have been installed, or an account no longer be suspended.
+     */
     int64_t failed_until_ms;
-    enum err failed_err;
     int failed_status;
     char failed_reason[512];
     bool found_again; /* the id was looked up anew in this round */
@@ -74,17 +63,20 @@ static const struct {
 
 struct app_tokens {
     struct api api;
-    struct app_jwt *jwt;   /* borrowed */
-    struct table accounts; /* of struct account by owner in lower case */
-    struct table accesses; /* of struct access by "owner/repo contents:write" in lower case */
+    struct app_jwt *jwt;        /* borrowed */
+    struct gate_user *gate;     /* borrowed */
+    struct table installations; /* of int64_t by owner in lower case */
+    struct table accesses;      /* of struct access by "owner/repo contents:write" in lower case */
 };
 
-struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt)
+struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt,
+                                  struct gate_user *gate)
 {
     struct app_tokens *t = mem_alloc(1, sizeof(*t));
     t->api = *api;
     t->jwt = jwt;
-    t->accounts.size = sizeof(struct account);
+    t->gate = gate;
+    t->installations.size = sizeof(int64_t);
     t->accesses.size = sizeof(struct access);
     return t;
 }
@@ -105,13 +97,11 @@ void app_tokens_free(struct app_tokens *t)
         token_forget(s);
     }
     table_clear(&t->accesses);
-    table_clear(&t->accounts);
+    table_clear(&t->installations);
     free(t);
 }
 
-/* ---- accounts ---- */
-
-static struct account *account_of(struct app_tokens *t, struct str repo)
+static int64_t *installation_of(struct app_tokens *t, struct str repo)
 {
     char owner[REPO_MAX + 1];
     ptrdiff_t slash = str_find(repo, '/');
@@ -119,7 +109,7 @@ static struct account *account_of(struct app_tokens *t, struct str repo)
         repo.len = (size_t)slash;
     if (!str_lower(owner, sizeof(owner), repo))
         owner[0] = 0; /* no repo of GitHub's is that long */
-    return table_make(&t->accounts, str_of(owner));
+    return table_make(&t->installations, str_of(owner));
 }
 
 static struct access *access_of(struct app_tokens *t, struct str repo,
@@ -136,7 +126,7 @@ static struct access *access_of(struct app_tokens *t, struct str repo,
     str_copy(s->repo, sizeof(s->repo), repo);
     s->permission = permission;
     s->tokens = t;
-    s->account = account_of(t, repo);
+    s->installation = installation_of(t, repo);
     return s;
 }
 
@@ -144,71 +134,15 @@ bool app_token_blocked(struct app_tokens *t, struct str repo, enum github_permis
                        struct github_answer *ret)
 {
     const struct access *s = access_of(t, repo, permission);
-    int64_t now_ms = clock_mono_ms();
-    if (s->account->limited_until_ms > now_ms) {
-        *ret = (struct github_answer){
-            .err = ERR_RETRY,
-            .limited = true,
-            .names_wait = true,
-            .wait_until_ms = s->account->limited_until_ms,
-            .budget_left = -1,
-            .reason = "a rate limit of GitHub's holds for this installation",
-        };
-        return true;
-    }
-    if (s->failed_until_ms <= now_ms)
+    if (s->failed_until_ms <= clock_mono_ms())
         return false;
-    *ret = (struct github_answer){ .err = s->failed_err,
+    *ret = (struct github_answer){ .err = ERR_RETRY, /* GitHub was not asked for this call */
                                    .status = s->failed_status,
+                                   .because = GATE_TOKEN,
+                                   .wait_until_ms = s->failed_until_ms,
                                    .budget_left = -1,
                                    .reason = s->failed_reason };
-    if (s->failed_err == ERR_REFUSE) { /* GitHub was not asked for this call */
-        ret->err = ERR_RETRY;
-        ret->limited = true;
-        ret->wait_until_ms = s->failed_until_ms;
-    }
     return true;
-}
-
-/* Where GitHub did not say until when, each limit in a row doubles the wait. */
-static void account_answered(struct account *a, struct github_answer *answer)
-{
-    if (!answer->limited) {
-        if (!answer->err)
-            a->limits_in_row = 0;
-        return;
-    }
-    int64_t now = clock_mono_ms();
-    if (!answer->names_wait && a->limited_until_ms <= now) {
-        answer->wait_until_ms = now + ((int64_t)LIMIT_FIRST_WAIT_MS << a->limits_in_row);
-        if (a->limits_in_row < LIMIT_DOUBLINGS)
-            a->limits_in_row++;
-    }
-    if (answer->wait_until_ms < a->limited_until_ms) /* several calls were under way */
-        answer->wait_until_ms = a->limited_until_ms;
-    a->limited_until_ms = answer->wait_until_ms;
-}
-
-void app_token_answered(struct app_tokens *t, struct str repo, struct github_answer *answer)
-{
-    struct account *a = account_of(t, repo);
-    account_answered(a, answer);
-    if (answer->budget_left < 0 || !answer->budget_reset_ms)
-        return;
-    a->left = answer->budget_left;
-    a->limit = answer->budget_limit;
-    a->reset_ms = answer->budget_reset_ms;
-}
-
-int64_t app_tokens_least_left(const struct app_tokens *t)
-{
-    int64_t least = -1, now_ms = clock_mono_ms();
-    for (const struct account *a = NULL; (a = table_next(&t->accounts, a));) {
-        int64_t left = a->reset_ms <= now_ms && a->limit > 0 ? a->limit : a->left;
-        if (a->reset_ms && (least < 0 || left < least))
-            least = left;
-    }
-    return least;
 }
 
 /* ---- access tokens ---- */
@@ -255,16 +189,14 @@ static void fail(struct access *s, const struct github_answer *answer)
     if (failure.err == ERR_UNKNOWN)
         failure.err = ERR_RETRY;
     s->found_again = false;
-    account_answered(s->account, &failure);
-    if (!failure.limited) {
+    if (failure.because != GATE_RATE_LIMIT) {
         bool refused = failure.err == ERR_REFUSE;
-        s->failed_err = failure.err;
         s->failed_status = failure.status;
         s->failed_until_ms = clock_mono_ms() + (refused ? REFUSED_MS : FAILED_MS);
         str_copy(s->failed_reason, sizeof(s->failed_reason), str_of(failure.reason));
         failure.reason = s->failed_reason;
         if (refused) {
-            failure.no_token = true;
+            failure.because = GATE_TOKEN;
             failure.wait_until_ms = s->failed_until_ms;
         }
     }
@@ -325,7 +257,7 @@ static void minted(struct access *s, const struct github_answer *answer)
         release(s, NULL);
     } else if (answer->status == 404 && !s->found_again) {
         s->found_again = true; /* removed and installed again: it has another id now */
-        s->account->installation = 0;
+        *s->installation = 0;
         go_on(s);
     } else if (answer->status == 422 && !s->by_old_name) {
         s->by_old_name = true;
@@ -346,11 +278,15 @@ static void answered(void *opaque, const struct github_answer *answer)
         free(l);
         return;
     }
+    struct github_answer seen = *answer;
+    seen.budget_left = -1; /* the App's, not the installation's */
+    gate_answered(s->tokens->gate, str_of(s->repo), &seen);
+    answer = &seen;
     s->lookup = NULL;
     if (answer->status == 401)
         app_jwt_drop(s->tokens->jwt);
-    if (!answer->err && !(l->of_token ? token_read(s, answer->body)
-                                      : id_read(answer->body, &s->account->installation)))
+    if (!answer->err &&
+        !(l->of_token ? token_read(s, answer->body) : id_read(answer->body, s->installation)))
         answer = &garbage;
     if (l->of_token)
         minted(s, answer);
@@ -373,7 +309,7 @@ static enum err advance(struct access *s, struct why *why)
         return err;
     struct lookup *l = mem_alloc(1, sizeof(*l));
     l->access = s;
-    l->of_token = s->account->installation != 0;
+    l->of_token = *s->installation != 0;
     struct github_request request = {
         .method = "GET",
         .repo = str_of(s->repo),
@@ -389,7 +325,7 @@ static enum err advance(struct access *s, struct why *why)
         snprintf(l->body, sizeof(l->body), "{\"permissions\":{\"%s\":\"%s\"}%s}",
                  permissions[s->permission].name, permissions[s->permission].value, repositories);
         snprintf(path, sizeof(path), "/app/installations/%" PRId64 "/access_tokens",
-                 s->account->installation);
+                 *s->installation);
         request.method = "POST";
         request.body = str_of(l->body);
     } else {

@@ -6,9 +6,9 @@
  *               ▲                                    │404: reinstalled             │ 401, or 5 min
  *               └────────────────────────────────────┘◀────────────────────────────┘ before its end
  *
- * An App can be installed at most once for an owner, so its id and GitHub's limits are the owner's.
- * A failed look-up is remembered for its repository and permission, a refusal for a minute; a limit
- * holds the owner's calls for as long as it lasts, so that nothing hammers. One thread.
+ * An App can be installed at most once for an owner, so its id is the owner's. A failed look-up is
+ * remembered for its repository and permission, a refusal for a minute, so that nothing hammers.
+ * One thread.
  * https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app */
 #ifndef CRCR_GITHUB_APP_TOKEN_H
 #define CRCR_GITHUB_APP_TOKEN_H
@@ -32,15 +32,16 @@ struct app_token_waiter {
     struct app_token_waiter *prev, *next;
 };
 
-/* Both are borrowed; api->url too. */
-struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt);
+/* All are borrowed; api->url too. */
+struct app_tokens *app_tokens_new(const struct api *api, struct app_jwt *jwt,
+                                  struct gate_user *gate);
 /* Waiters are forgotten, not called. NULL is fine. */
 void app_tokens_free(struct app_tokens *t);
 
 /* The token for that repo and permission if one is at hand, else NULL. */
 const char *app_token_cached(struct app_tokens *t, struct str repo,
                              enum github_permission permission);
-/* True when it is known already that there is none to be had now (github_blocked). */
+/* True when it is known already that there is none to be had now: *ret is the call's answer. */
 bool app_token_blocked(struct app_tokens *t, struct str repo, enum github_permission permission,
                        struct github_answer *ret);
 /* Calls w->done later, from http_client_poll, when this returns OK. */
@@ -50,12 +51,5 @@ void app_token_unwait(struct app_tokens *t, struct app_token_waiter *w);
 /* GitHub did not take that token: forget it, unless another is in its place already. */
 void app_token_drop(struct app_tokens *t, struct str repo, enum github_permission permission,
                     const char *token);
-/* An answer for a call of that repo's installation: a limit holds back all calls of the
- * installation until it ends. Where GitHub did not say until when, each limit in a row doubles the
- * wait, and answer->wait_until_ms is set to that. */
-void app_token_answered(struct app_tokens *t, struct str repo, struct github_answer *answer);
-/* x-ratelimit-remaining of the installation with least; once GitHub's hour is over it has its whole
- * limit again. -1: none was seen. */
-int64_t app_tokens_least_left(const struct app_tokens *t);
 
 #endif

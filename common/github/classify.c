@@ -10,9 +10,8 @@
 #include "../model/json_member.h"
 #include "github.h"
 
-#define DEFAULT_WAIT_MS 60000            /* GitHub: "wait for at least one minute" */
-#define WAIT_MAX_MS     (24 * 3600000LL) /* nobody is believed further than that */
-#define WAIT_MIN_MS     1000
+#define WAIT_MAX_MS (24 * 3600000LL) /* nobody is believed further than that */
+#define WAIT_MIN_MS 1000
 
 static int64_t wait_bound(int64_t until_ms, int64_t now_ms)
 {
@@ -96,19 +95,15 @@ void github_classify(int status, const struct headers *headers, struct str body,
     };
     if ((status >= 200 && status < 300) || status == 304)
         return;
-    ret->names_wait = retry_after(headers, now_ms, &ret->wait_until_ms);
-    if (ret->names_wait)
+    if (retry_after(headers, now_ms, &ret->wait_until_ms))
         ret->wait_until_ms = wait_bound(ret->wait_until_ms, now_ms);
+    else
+        ret->wait_until_ms = 0;
     if (is_limit(status, headers, body)) {
         ret->err = ERR_RETRY;
-        ret->limited = true;
-        bool until_reset = ret->budget_left == 0 && ret->budget_reset_ms;
-        if (!ret->wait_until_ms && until_reset) {
+        ret->because = GATE_RATE_LIMIT;
+        if (!ret->wait_until_ms && ret->budget_left == 0 && ret->budget_reset_ms)
             ret->wait_until_ms = wait_bound(ret->budget_reset_ms, now_ms);
-            ret->names_wait = true;
-        } else if (!ret->wait_until_ms) {
-            ret->wait_until_ms = now_ms + DEFAULT_WAIT_MS;
-        }
     } else if (status >= 500 || status == 408)
         ret->err = ERR_UNKNOWN;
     else if (status == 401 || status == 409 || status == 425)
@@ -163,7 +158,7 @@ void github_explain(const struct github_answer *answer, struct str body, struct 
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
         if (statuses[i].status == answer->status) {
             name = statuses[i].name;
-            hint = answer->limited ? NULL : statuses[i].hint;
+            hint = answer->because ? NULL : statuses[i].hint;
         }
     put_message(body, message, sizeof(message));
     int n = snprintf(to, size, "%d %s%s", answer->status, name, message);
@@ -171,7 +166,7 @@ void github_explain(const struct github_answer *answer, struct str body, struct 
         return;
     to += n;
     size -= (size_t)n;
-    if (answer->limited)
+    if (answer->because)
         snprintf(to, size, " (rate limit)");
     else if (hint && repo.ptr)
         snprintf(to, size, " (%.*s: %s)", STR_ARG(repo), hint);

@@ -112,6 +112,7 @@ static enum err send(struct sending *s, struct why *why)
         .make_body = make_body,
         .make_opaque = s,
         .send_by_ms = s->dispatch.send_by_ms,
+        .inside = s->dispatch.inside && !s->refitted,
         .paid = s->dispatch.paid && !s->refitted,
     };
     return github_start(s->g, &request, answered, s, why);

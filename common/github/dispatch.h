@@ -24,7 +24,7 @@ struct dispatch {
     void *sign_opaque;
     struct str trimmed; /* JSON array of what the router dropped; absent: nothing */
     int64_t send_by_ms; /* clock_boot_ms: its claim may be another's soon after; 0: whenever */
-    bool paid;          /* as github_request.paid */
+    bool inside, paid;  /* as in github_request */
 };
 
 /* The request body; callback_token may be absent (PURE). The list of what was trimmed goes first

@@ -12,7 +12,6 @@
 #include "../model/ids.h"
 #include "../model/json_member.h"
 #include "app_token.h"
-#include "budget_payer.h"
 
 /* One github_start. waiting: for a token, in tokens' hands; else the request is in http_client's.
  */
@@ -22,6 +21,7 @@ struct call {
     struct github_request request;
     char *path, *repo, *etag, *downstream; /* what request points to */
     bool waiting;
+    bool inside;     /* counted in flight */
     bool refreshed;  /* 401 was answered with a new token once */
     int64_t paid_ms; /* monotonic: when its budget was taken */
     char *token;     /* that the request went out with */
@@ -35,7 +35,8 @@ struct github {
     char *url;
     struct app_jwt jwt;
     struct app_tokens *tokens;
-    struct budget_payer payer;
+    struct gate *own; /* NULL: it is another's */
+    struct gate_user gate;
     struct github_answer refused; /* the last github_start, known to fail; err OK: it was not */
     struct call *calls;
     bool closing;
@@ -62,12 +63,21 @@ enum err github_new(struct github **ret, const struct github_options *options, s
     g->url = mem_dup(options->api_url);
     g->api = (struct api){ g->url, options->client };
     app_jwt_init(&g->jwt, options->app_id, options->key);
-    g->tokens = app_tokens_new(&g->api, &g->jwt);
-    g->payer = (struct budget_payer){ .budget = options->budget,
-                                      .redis = options->redis,
-                                      .class = options->class };
+    if (!options->gate)
+        g->own = gate_new(NULL);
+    g->gate = (struct gate_user){ .gate = g->own ? g->own : options->gate,
+                                  .redis = options->redis,
+                                  .class = options->class };
+    g->tokens = app_tokens_new(&g->api, &g->jwt, &g->gate);
     *ret = g;
     return OK;
+}
+
+static void call_leave(struct call *c, struct github *g)
+{
+    if (c->inside)
+        gate_leave(&g->gate, c->request.repo);
+    c->inside = false;
 }
 
 static void call_free(struct call *c)
@@ -95,6 +105,7 @@ void github_free(struct github *g)
     DL_FOREACH_SAFE(g->calls, c, next)
     {
         DL_DELETE(g->calls, c);
+        call_leave(c, g);
         c->g = NULL;
         c->done(c->opaque, c->waiting ? &unsent : &gone);
         if (!c->waiting)
@@ -104,6 +115,7 @@ void github_free(struct github *g)
     }
     app_tokens_free(g->tokens);
     app_jwt_clear(&g->jwt);
+    gate_free(g->own);
     free(g->url);
     free(g);
 }
@@ -113,21 +125,30 @@ const char *github_app_id(const struct github *g)
     return g->jwt.app_id;
 }
 
-bool github_blocked(struct github *g, struct str repo, struct github_answer *ret)
+bool github_holds(struct github *g, const struct gate_call *call, struct github_answer *ret)
 {
-    return app_token_blocked(g->tokens, repo, GITHUB_CONTENTS_WRITE, ret);
+    return (call->kind == BUDGET_DISPATCH &&
+            app_token_blocked(g->tokens, call->repo, GITHUB_CONTENTS_WRITE, ret)) ||
+           gate_holds(&g->gate, call, ret);
 }
 
-bool github_held(struct github *g, struct str repo, struct str downstream, int64_t pr,
-                 enum budget_call call, enum budget_class class, struct github_answer *ret)
-{
-    return budget_held(&g->payer, repo, downstream, pr, call, class, ret);
-}
-
-bool github_bill(struct github *g, struct str repo, struct github_bill *ret,
+bool github_bill(struct github *g, struct str repo, struct gate_bill *ret,
                  struct github_answer *refused)
 {
-    return budget_bill(&g->payer, repo, ret, refused);
+    const struct gate_call call = { .repo = repo, .kind = BUDGET_DISPATCH };
+    return !app_token_blocked(g->tokens, repo, GITHUB_CONTENTS_WRITE, refused) &&
+           gate_bill(&g->gate, &call, ret, refused);
+}
+
+void github_bill_drop(struct github *g, struct str repo)
+{
+    gate_leave(&g->gate, repo);
+}
+
+bool github_paid(struct github *g, const struct gate_bill *bill, const struct budget_answer *answer,
+                 struct github_answer *refused)
+{
+    return gate_paid(&g->gate, bill, answer, refused);
 }
 
 struct github_answer github_unsent(struct github *g, enum err err, const struct why *why)
@@ -138,48 +159,41 @@ struct github_answer github_unsent(struct github *g, enum err err, const struct 
     return answer;
 }
 
-void github_report_budget(struct github *g, struct metrics *m, const struct budget_families *to,
-                          struct str who)
+void github_report(struct github *g, struct metrics *m, const struct budget_families *to,
+                   struct str who)
 {
-    int64_t left = app_tokens_least_left(g->tokens);
-    if (left >= 0)
-        metrics_set(m, to->github, METRIC_LABELS(who), (double)left);
-    budget_report(&g->payer, m, to);
+    gate_report(&g->gate, m, to, who);
 }
 
 static void call_finish(struct call *c, const struct github_answer *answer)
 {
     DL_DELETE(c->g->calls, c);
+    call_leave(c, c->g);
     c->done(c->opaque, answer);
     call_free(c);
 }
 
 static github_answered_fn call_answered;
 
-/* It may be a limit of GitHub's that another thread or replica met. */
-static void heard_of(struct github *g, struct str repo, struct github_answer *refused)
+/* Through the gate; the App's own calls are not the installation's. paid: its cost was taken. */
+static bool enter(struct call *c, bool paid, struct github_answer *refused)
 {
-    if (!refused->ours)
-        app_token_answered(g->tokens, repo, refused);
-}
-
-/* The App's own calls are not the installation's. */
-static bool pay(struct call *c, struct github_answer *refused)
-{
+    const struct github_request *r = &c->request;
+    const struct gate_call call = {
+        .repo = r->repo,
+        .downstream = r->downstream,
+        .pr = r->pr,
+        .kind = r->creates_next ? BUDGET_SEARCH : budget_call_of(r->method, r->path),
+        .class = r->class,
+        .inside = c->inside,
+        .paid = paid,
+    };
     c->paid_ms = clock_mono_ms();
-    if (c->request.auth == GITHUB_AS_APP || budget_pay(&c->g->payer, &c->request, refused))
+    if (r->auth == GITHUB_AS_APP)
         return true;
-    heard_of(c->g, c->request.repo, refused);
-    return false;
-}
-
-bool github_bill_answered(struct github *g, const struct github_bill *bill,
-                          const struct budget_answer *answer, struct github_answer *refused)
-{
-    if (budget_bill_answered(&g->payer, bill, answer, refused))
-        return true;
-    heard_of(g, bill->shared.downstream, refused);
-    return false;
+    bool may = gate_enter(&c->g->gate, &call, refused);
+    c->inside |= may;
+    return may;
 }
 
 /* token is copied. */
@@ -200,7 +214,8 @@ static void token_came(struct app_token_waiter *w, const char *token,
     struct why why;
     struct github_answer refused;
     c->waiting = false;
-    if (token && clock_mono_ms() - c->paid_ms > BUDGET_TOKEN_WAIT_MS && !pay(c, &refused)) {
+    if (token && clock_mono_ms() - c->paid_ms > BUDGET_TOKEN_WAIT_MS &&
+        !enter(c, false, &refused)) {
         token = NULL; /* what was taken when the wait began has lapsed */
         failure = &refused;
     }
@@ -237,7 +252,7 @@ static bool refresh(struct call *c)
 {
     struct why why;
     struct github_answer refused;
-    if (c->refreshed || !pay(c, &refused))
+    if (c->refreshed || !enter(c, false, &refused))
         return false;
     c->refreshed = true;
     if (c->request.auth == GITHUB_AS_APP)
@@ -257,10 +272,8 @@ static void call_answered(void *opaque, const struct github_answer *answer)
     }
     if (answer->status == 401 && refresh(c))
         return;
-    if (c->request.auth == GITHUB_AS_INSTALLATION) {
-        app_token_answered(c->g->tokens, c->request.repo, &seen);
-        budget_saw(&c->g->payer, c->request.repo, &seen);
-    }
+    gate_answered(&c->g->gate, c->request.auth == GITHUB_AS_APP ? STR_NONE : c->request.repo,
+                  &seen);
     call_finish(c, &seen);
 }
 
@@ -286,8 +299,11 @@ enum err github_start(struct github *g, const struct github_request *request,
 {
     g->refused.err = OK;
     enum err err = check(g, request, why);
-    if (err)
+    if (err) {
+        if (request->inside)
+            gate_leave(&g->gate, request->repo);
         return err;
+    }
     struct call *c = mem_alloc(1, sizeof(*c));
     c->g = g;
     c->request = *request;
@@ -302,13 +318,14 @@ enum err github_start(struct github *g, const struct github_request *request,
     }
     c->done = done;
     c->opaque = opaque;
-    c->paid_ms = clock_mono_ms();
-    err = request->paid || pay(c, &g->refused)
+    c->inside = request->inside;
+    err = enter(c, request->paid, &g->refused)
               ? call_begin(c, why)
               : why_set(why, g->refused.err, "%s", g->refused.reason);
-    if (err)
+    if (err) {
+        call_leave(c, g);
         call_free(c);
-    else
+    } else
         DL_APPEND(g->calls, c);
     return err;
 }

@@ -11,19 +11,11 @@
 
 #include "../base/buf.h"
 #include "../base/headers.h"
-#include "../base/metrics.h"
 #include "../crypto/jwt.h"
 #include "../io/http_client.h"
-#include "../view/budget_shared.h"
+#include "gate.h"
 
 struct github;
-
-struct redis;
-
-/* GitHub's limits as a process keeps them; any thread. Free it after all that were given it. */
-struct github_budget;
-struct github_budget *github_budget_new(const struct budget_rules *rules);
-void github_budget_free(struct github_budget *b);
 
 struct github_options {
     const char *api_url; /* "https://api.github.com", no slash at the end */
@@ -31,7 +23,7 @@ struct github_options {
     const struct jwt_key *key;  /* borrowed */
     struct http_client *client; /* borrowed; the same thread */
 
-    struct github_budget *budget; /* borrowed; NULL: only GitHub itself says when to wait */
+    struct gate *gate;       /* borrowed; NULL: one of its own, without a budget */
     struct redis *redis;     /* borrowed, of this thread, without replies outstanding; counts the
                                 budget for all replicas. NULL: this process counts alone */
     enum budget_class class; /* no call is of a class above it */
@@ -70,23 +62,22 @@ struct github_request {
     int64_t pr;            /* likewise; 0: of none */
     int64_t send_by_ms;    /* as in http_request: later it waits for its turn, no attempt spent */
     bool creates_next;     /* it pays for a check run's creation, too (BUDGET_SEARCH) */
+    bool inside;           /* its bill counted it in flight (github_bill) */
     bool paid;             /* by its bill: it takes nothing more, unless it is sent again or late */
 };
 
 /* err says what follows:
  * OK 2xx (and 304); ERR_REFUSE never (403 without a limit, 404, 410, 422, redirects elsewhere);
- * ERR_RETRY wait until wait_until_ms (limits: costs no attempt) or, when that is 0, it was surely
- * not sent; ERR_UNKNOWN no answer seen, or 5xx. */
+ * ERR_RETRY surely without effect; ERR_UNKNOWN no answer seen, or 5xx. */
 struct github_answer {
     enum err err;
     int status;            /* 0 when none */
     int64_t wait_until_ms; /* monotonic clock: one that is set moves no deadline; 0: none */
-    bool limited;          /* by a rate limit of GitHub's, or our own budget (sent_ms 0) */
-    bool ours; /* it was our own budget: other kinds of call may still go; or it was too late to
-                  send it (send_by_ms): all may, now */
-    bool names_wait; /* the answer itself named wait_until_ms; else it is our guess */
-    bool no_token;   /* ERR_REFUSE: not the call, but the look-up of its installation or token was
-                        refused; at wait_until_ms GitHub is asked again */
+    /* ERR_RETRY: why it waits until then, which costs no attempt; GATE_NOW: it failed. GATE_BUDGET
+     * and GATE_IN_FLIGHT hold back calls like it, the others all of the account. ERR_REFUSE and
+     * GATE_TOKEN: not the call was refused, but the look-up of its installation or token. */
+    enum gate_reason because;
+    int64_t since_ms; /* GATE_BREAKER: since when it is open; monotonic */
     struct str body;
     struct str etag;
     struct str next_page;    /* path of Link rel="next", or absent */
@@ -106,8 +97,7 @@ enum err github_new(struct github **ret, const struct github_options *options,
 void github_free(struct github *g);
 /* When this returns OK the callback comes exactly once, from http_client_poll (never from inside
  * github_start). Otherwise it does not come, and nothing was sent: ERR_REFUSE malformed; ERR_RETRY
- * a limit holds, our budget is used up, or its token could not be had a moment ago (github_unsent
- * says until when). */
+ * the gate holds it (github_unsent says why and until when). */
 enum err github_start(struct github *g, const struct github_request *request,
                       github_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* Called once, from http_client_poll. id: of what was created or changed, 0 unless
@@ -118,42 +108,21 @@ typedef void github_written_fn(void *opaque, const struct github_answer *answer,
 enum err github_write(struct github *g, const struct github_request *request, struct buf *body,
                       const char *what, github_written_fn *done, void *opaque,
                       struct why *why) MUST_CHECK;
-/* True when every dispatch to that repo would fail now without being sent: *ret is the answer that
- * it would get (sent_ms 0). The reason is borrowed until the next call of a github function. */
-bool github_blocked(struct github *g, struct str repo, struct github_answer *ret);
-/* True while such a call is known to find our budget used up; downstream, pr and class as
- * in github_request: *ret is the answer, with the first moment at which one may go. Takes nothing,
- * asks nobody. reason as above. */
-bool github_held(struct github *g, struct str repo, struct str downstream, int64_t pr,
-                 enum budget_call call, enum budget_class class, struct github_answer *ret);
-/* What a dispatch is to pay, for who takes it out of the shared budget in one step with something
- * else (view/claims.h): github_bill, then that step, then github_bill_answered. */
-struct github_bill {
-    struct budget_bill shared; /* account absent: nothing limits it, and nothing is to be taken */
-    enum budget_call call;
-    enum budget_class class;
-};
-/* A dispatch to that repo. False: it is known to be refused, *refused is its answer, and nobody
- * needs to be asked. The bill borrows repo. */
-bool github_bill(struct github *g, struct str repo, struct github_bill *ret,
+/* As gate_holds: true while such a call is known not to go, a dispatch also for want of a token. */
+bool github_holds(struct github *g, const struct gate_call *call, struct github_answer *ret);
+/* As gate_bill, for a dispatch to that repo, which then is sent as paid and inside. Who sends none
+ * after all says so to github_bill_drop. */
+bool github_bill(struct github *g, struct str repo, struct gate_bill *ret,
                  struct github_answer *refused) MUST_CHECK;
-/* What the shared budget answered to a bill that has an account. True: it is paid; the request says
- * so. False: *refused is the call's answer, and remembered. reason as above. */
-bool github_bill_answered(struct github *g, const struct github_bill *bill,
-                          const struct budget_answer *answer,
-                          struct github_answer *refused) MUST_CHECK;
+void github_bill_drop(struct github *g, struct str repo);
+/* As gate_paid. */
+bool github_paid(struct github *g, const struct gate_bill *bill, const struct budget_answer *answer,
+                 struct github_answer *refused) MUST_CHECK;
 /* The answer of a call that github_start has just refused with err and why. reason as above. */
 struct github_answer github_unsent(struct github *g, enum err err, const struct why *why);
-/* Metric families of a program, by index: labels (tier), (class, bucket), (class, bucket). */
-struct budget_families {
-    size_t github; /* gauge: what GitHub says is left, of this github's installation with least */
-    size_t left;   /* gauge: of ours, of the process's account with least */
-    size_t waits;  /* counter: calls held back */
-};
-/* Adds what happened to the budget since the last time; what is left, once a second. who is the
- * label of GitHub's number. */
-void github_report_budget(struct github *g, struct metrics *m, const struct budget_families *to,
-                          struct str who);
+/* As gate_report. */
+void github_report(struct github *g, struct metrics *m, const struct budget_families *to,
+                   struct str who);
 /* The App's id, as configured. */
 const char *github_app_id(const struct github *g);
 
@@ -163,8 +132,8 @@ const char *github_app_id(const struct github *g);
  *
  *   2xx, 304             OK
  *   429; 403 with Retry-After, x-ratelimit-remaining: 0 or "secondary rate limit"
- *                        ERR_RETRY, limited: Retry-After (seconds or a date), else
- *                        x-ratelimit-reset, else 60 s
+ *                        ERR_RETRY, GATE_RATE_LIMIT: Retry-After (seconds or a date), else
+ *                        x-ratelimit-reset, else 0: the gate says
  *   401                  ERR_RETRY: nothing happened, and our key or the clock may be mended
  *   408, 5xx             ERR_UNKNOWN, with wait_until_ms when Retry-After is there
  *   409, 425             ERR_RETRY

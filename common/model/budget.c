@@ -169,11 +169,11 @@ int64_t budget_left(const struct budget_rules *rules, enum budget_bucket bucket,
     return left_us > 0 ? left_us / us : 0;
 }
 
-void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket, char *to,
-                     size_t size)
+void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket, bool alone,
+                     char *to, size_t size)
 {
-    snprintf(to, size, "%" PRId64 " %s %s", rules->limit[bucket], buckets[bucket].unit,
-             buckets[bucket].window);
+    snprintf(to, size, "%" PRId64 " %s %s%s", rules->limit[bucket], buckets[bucket].unit,
+             buckets[bucket].window, alone ? " without Redis" : "");
 }
 
 /* budget_shared.lua does the same. */

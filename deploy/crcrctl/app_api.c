@@ -126,10 +126,10 @@ static bool wait_for_next(const struct app_api *a, const struct answered *answer
     const struct github_answer *answer = &answered->answer;
     int64_t wait_ms =
         answer->wait_until_ms ? answer->wait_until_ms - clock_mono_ms() : (int64_t)PAUSE_MS << try;
-    if (answer->limited || wait_ms > QUIET_MS)
+    if (answer->because == GATE_RATE_LIMIT || wait_ms > QUIET_MS)
         ctl_say(a->ctl, "%s: going on in %" PRId64 " s (%s)",
-                answer->limited ? "GitHub's limit" : "GitHub asks to wait", wait_ms / 1000 + 1,
-                answered->why.text);
+                answer->because == GATE_RATE_LIMIT ? "GitHub's limit" : "GitHub asks to wait",
+                wait_ms / 1000 + 1, answered->why.text);
     return ctl_wait(wait_ms);
 }
 
@@ -157,10 +157,10 @@ enum err app_api_get(struct app_api *a, const struct app_request *wanted, struct
                            body->max);
         if (!err)
             return OK;
-        if (to.answer.limited)
+        if (to.answer.because == GATE_RATE_LIMIT)
             try = 0; /* GitHub said to wait, which is no failure */
         if (err == ERR_REFUSE || err == ERR_STOP || try + 1 >= TRIES ||
-            (wanted->once && err == ERR_UNKNOWN && !to.answer.limited) ||
+            (wanted->once && err == ERR_UNKNOWN && to.answer.because != GATE_RATE_LIMIT) ||
             !wait_for_next(a, &to, try)) {
             char shown[300];
             url_shown(shown, sizeof(shown), str_of(a->url));

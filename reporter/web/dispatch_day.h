@@ -21,7 +21,7 @@ void dispatch_day_add(struct dispatch_day *d, const struct outcome *o, int64_t n
  * redelivered nor replayed, as figures.h has quantiles.
  *
  * A breaker is open of a downstream whose tasks were put off since its last answer, and within 15
- * minutes: by then a sender forgets one that nobody asked for (dispatcher/breaker.h). Any sender's:
+ * minutes: by then a sender forgets one that nobody asked for (common/github/gate.h). Any sender's:
  * replicas have breakers of their own. All are counted, and 50 named. */
 void dispatch_day_put(struct buf *to, const struct dispatch_day *d, int64_t now_ms);
 

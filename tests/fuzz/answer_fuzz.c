@@ -33,7 +33,7 @@ static void check_answer(int status, const struct headers *headers, struct str b
     github_classify(status, headers, body, NOW_MS, &a);
     must(a.err <= ERR_UNKNOWN);
     must(!a.err == ((status >= 200 && status < 300) || status == 304));
-    must(!a.limited || (a.err == ERR_RETRY && a.wait_until_ms));
+    must(!a.because || (a.err == ERR_RETRY && a.because == GATE_RATE_LIMIT));
     must(!a.wait_until_ms ||
          (a.wait_until_ms >= NOW_MS + 1000 && a.wait_until_ms <= NOW_MS + DAY_MS));
     must(!a.next_page.ptr || a.next_page.ptr[0] == '/');

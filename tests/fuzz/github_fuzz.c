@@ -124,8 +124,9 @@ static void check(void *opaque, const struct github_answer *answer)
 {
     ((struct seen *)opaque)->answered++;
     must(!answer->err == !answer->reason || !answer->err);
-    must(!answer->limited || answer->err == ERR_RETRY);
-    must(!answer->no_token || answer->wait_until_ms);
+    must(!answer->because || answer->err == ERR_RETRY ||
+         (answer->err == ERR_REFUSE && answer->because == GATE_TOKEN));
+    must(!answer->because || answer->wait_until_ms);
 }
 
 static void on_answer(void *opaque, const struct github_answer *answer)
@@ -222,9 +223,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct github_answer blocked;
     (void)str_to_i64(input_line(&text), &which);
     struct http_client client = { .answers = text };
-    struct github_budget *budget = github_budget_new(&rules);
+    struct gate *gate = gate_new(&rules);
     const struct github_options options = {
-        .api_url = API_URL, .app_id = "12345", .client = &client, .budget = budget
+        .api_url = API_URL, .app_id = "12345", .client = &client, .gate = gate
     };
     must(!github_new(&g, &options, &why));
     for (int i = 1; i <= 2; i++) { /* the second meets what the first one left */
@@ -237,9 +238,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             http_client_poll(&client, NULL, 0);
         must(seen.answered == before + 1);
     }
-    if (github_blocked(g, REPO, &blocked))
+    const struct gate_call next = { .repo = REPO, .kind = BUDGET_DISPATCH };
+    if (github_holds(g, &next, &blocked))
         must(blocked.err && blocked.reason && !blocked.sent_ms);
     github_free(g);
-    github_budget_free(budget);
+    gate_free(gate);
     return 0;
 }

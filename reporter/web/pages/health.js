@@ -61,10 +61,10 @@ const CARDS = [
        one.buckets.map((bucket) => `${count(bucket.left)} of ${count(bucket.of)} ${bucket.bucket.replace("_", " an ").replace("an minute", "a minute")}, ${bucket.account}${
          bucket.left_l4 === 0 ? ": L4 waits" : bucket.left_rest === 0 ? ": L1 to L3 wait" : ""}`)];
    }],
-  ["Breakers", "/pipeline", "Downstreams that did not answer 5 calls in a row: a sender puts their tasks off. Needs a look while there is one; not well 30 min after the last answer, where there was one in 24 h.",
+  ["Breakers", "/pipeline", "Downstreams whose owner's last 5 calls had no answer: a sender puts their tasks off. Needs a look while there is one; not well 30 min after the last answer, where there was one in 24 h.",
    ({ breakers: one }) => (one.open === null ? [UNKNOWN, READING] : !one.open ? [GOOD, "Each downstream answers."]
      : [one.downstreams.some((row) => isOlder(row.answered_at, 30)) ? BAD : LOOK,
-       `${plural(one.open, "downstream does", "downstreams do")} not answer. One call every 30 s asks whether it is back.`,
+       `${plural(one.open, "downstream does", "downstreams do")} not answer. One call every 10 s asks whether it is back.`,
        one.downstreams.map((row) => [own(row.repo, `/repo/${row.repo}`), ": last answer ", row.answered_at ? when(row.answered_at) : "more than 24 h ago"])])],
   ["Dead-letter queue", "/pipeline#dlq", "Records that could not be worked off, and that nobody has replayed or dropped, of the last 30 days.",
    ({ dlq: one }) => (one.open === null ? [UNKNOWN, READING] : !one.open && !one.more ? [GOOD, "Nothing is left over."]

@@ -1,4 +1,4 @@
-"""What waits for a downstream whose breaker is open: its probes, and how it comes back."""
+"""What waits for a downstream of an account whose breaker is open: its probes, and how it comes back."""
 import time
 
 import pytest
@@ -17,7 +17,7 @@ def start_broken(own, count):
     for number in numbers:
         bench.pull_request(number)
     bench.start().ready()
-    wait_for("the breaker to open", lambda: bench.metric("crcr_breaker_open", repo=BROKEN) == 1)
+    wait_for("the breaker to open", lambda: bench.metric("crcr_breaker_open", account=BROKEN.split("/")[0]) == 1)
     return bench, numbers, time.monotonic()
 
 
@@ -31,7 +31,7 @@ def test_a_probe_that_needs_no_call_leaves_its_place_to_the_next_task(own):
     bench.clear_script()
     bench.wait_outcome(wanted, BROKEN, "dispatched", timeout=120)
     assert PROBE_S - 2 < time.monotonic() - opened < 2 * PROBE_S - 5
-    assert bench.metric("crcr_breaker_open", repo=BROKEN) == 0
+    assert bench.metric("crcr_breaker_open", account=BROKEN.split("/")[0]) == 0
 
 
 @pytest.mark.long

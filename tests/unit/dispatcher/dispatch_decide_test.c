@@ -49,8 +49,6 @@ static void each_row_of_the_table(void **state)
         { FACT_CLAIM_ASKED, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING, 40000, 0, NULL },
         { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_TAKEN, DISPATCH_WAIT, OUTCOME_WAITING, 0, 0,
           "was paused" },
-        { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_TAKEN, DISPATCH_PARK, OUTCOME_WAITING, 60000,
-          0, "breaker is open" },
         { FACT_CLAIM_ASKED, CLAIM_TAKEN, DISPATCH_CALL, 0, 0, MARK_NONE, NULL },
         { FACT_CLAIM_ASKED, CLAIM_EXPIRED, DISPATCH_CALL, 0, 0, MARK_CLAIM_EXPIRED, NULL },
         { FACT_CLAIM_ASKED, CLAIM_FORGOTTEN, DISPATCH_CALL, 0, 0, MARK_NO_CLAIM, NULL },
@@ -82,16 +80,12 @@ static void the_first_row_decides(void **state)
     } rows[] = {
         { FACT_UNWANTED | FACT_SLOW, NO_CLAIM, DISPATCH_END, OUTCOME_SKIPPED },
         /* What was sent, or is overtaken, needs no call, whatever else is. */
-        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD | FACT_BREAKER_OPEN, CLAIM_DONE, DISPATCH_END,
-          OUTCOME_DUPLICATE },
-        { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_SUPERSEDED, DISPATCH_END,
-          OUTCOME_SUPERSEDED },
-        { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING },
+        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_DONE, DISPATCH_END, OUTCOME_DUPLICATE },
+        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_SUPERSEDED, DISPATCH_END, OUTCOME_SUPERSEDED },
+        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_BUSY, DISPATCH_HOLD, OUTCOME_WAITING },
         /* After a pause the claim may be another's: it is asked for again before anything else. */
-        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD | FACT_BREAKER_OPEN, CLAIM_EXPIRED, DISPATCH_WAIT,
-          OUTCOME_WAITING },
+        { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_EXPIRED, DISPATCH_WAIT, OUTCOME_WAITING },
         { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_NONE, DISPATCH_WAIT, OUTCOME_WAITING },
-        { FACT_CLAIM_ASKED | FACT_BREAKER_OPEN, CLAIM_NONE, DISPATCH_PARK, OUTCOME_WAITING },
         /* Without a claim its partition must be surely ours; a claim says more. */
         { FACT_CLAIM_ASKED | FACT_NOT_SURELY_OURS, CLAIM_NONE, DISPATCH_HOLD, OUTCOME_WAITING },
         { FACT_CLAIM_ASKED | FACT_NOT_SURELY_OURS, CLAIM_TAKEN, DISPATCH_CALL, OUTCOME_DISPATCHED },
@@ -126,12 +120,15 @@ static void what_waits_for_a_broken_downstream_waits_as_long_as_it_is_broken(voi
         { 300000, 300000 }, { 86400000, 300000 }, /* at most */
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct dispatch_facts facts = { .known = FACT_CLAIM_ASKED | FACT_BREAKER_OPEN,
-                                        .now_ms = NOW,
-                                        .since_ms = NOW - table[i].open_ms };
-        assert_true(dispatch_decide(&facts).until_ms == NOW + table[i].least_ms);
-        facts.jitter = 1; /* and not all at once */
-        assert_true(dispatch_decide(&facts).until_ms == NOW + table[i].least_ms * 3 / 2);
+        const struct github_answer open = { .err = ERR_RETRY,
+                                            .because = GATE_BREAKER,
+                                            .since_ms = NOW - table[i].open_ms };
+        struct dispatch_decision d = dispatch_decide_answer(&open, 3, NOW, 0);
+        assert_true(d.until_ms == NOW + table[i].least_ms);
+        assert_int_equal(d.next, DISPATCH_PARK);
+        assert_int_equal(d.attempt, 3);               /* none is spent */
+        d = dispatch_decide_answer(&open, 3, NOW, 1); /* and not all at once */
+        assert_true(d.until_ms == NOW + table[i].least_ms * 3 / 2);
     }
 }
 
@@ -206,7 +203,7 @@ static struct github_answer answer(enum err err)
 static struct github_answer limit(int64_t wait_ms)
 {
     return (struct github_answer){
-        .err = ERR_RETRY, .status = 429, .limited = true, .wait_until_ms = NOW + wait_ms
+        .err = ERR_RETRY, .status = 429, .because = GATE_RATE_LIMIT, .wait_until_ms = NOW + wait_ms
     };
 }
 

@@ -234,7 +234,6 @@ static int setup(void **state)
     dispatcher = (struct dispatcher){ .upstream_repo = STR_LIT("pytorch/pytorch") };
     s = (struct sender){ .d = &dispatcher, .level = 4, .tier = STR_LIT("L4") };
     s.lanes = lanes_new(1);
-    s.breakers = breakers_new();
     record = (struct record){ .key = STR_LIT(KEY), .value = str_of(payload) };
     headers_init(&record.headers);
     task_to_headers(&task, STR_LIT("org/a"), &record.headers);
@@ -248,7 +247,6 @@ static int teardown(void **state)
 {
     (void)state;
     lanes_free(s.lanes);
-    breakers_free(s.breakers);
     metrics_free(world.metrics);
     return 0;
 }

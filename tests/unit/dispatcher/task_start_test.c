@@ -130,30 +130,28 @@ const char *daemon_owner(const struct daemon_ctx *ctx)
     return "host-1-2";
 }
 
-bool github_blocked(struct github *g, struct str repo, struct github_answer *ret)
-{
-    (void)g;
-    (void)repo;
-    (void)ret;
-    return false;
-}
-
-bool github_bill(struct github *g, struct str repo, struct github_bill *ret,
+bool github_bill(struct github *g, struct str repo, struct gate_bill *ret,
                  struct github_answer *refused)
 {
     (void)g;
     (void)repo;
     (void)refused;
-    *ret = (struct github_bill){ .shared = { .account = STR_NONE } }; /* nothing is to be paid */
+    *ret = (struct gate_bill){ .shared = { .account = STR_NONE } }; /* nothing is to be paid */
     return true;
 }
 
-bool github_bill_answered(struct github *g, const struct github_bill *bill,
-                          const struct budget_answer *shared, struct github_answer *refused)
+void github_bill_drop(struct github *g, struct str repo)
+{
+    (void)g;
+    (void)repo;
+}
+
+bool github_paid(struct github *g, const struct gate_bill *bill, const struct budget_answer *answer,
+                 struct github_answer *refused)
 {
     (void)g;
     (void)bill;
-    (void)shared;
+    (void)answer;
     (void)refused;
     fail();
     return false;
@@ -243,7 +241,6 @@ static void each_answer_to_a_claim_and_whose_it_is_then(void **state)
         struct dispatcher d = { .max_age_ms = MAX_AGE };
         struct sender s = { .d = &d, .tier = STR_LIT("L1"), .lanes = lanes_new(1) };
         struct task_in_hand t = task_of(&s, clock_wall_ms());
-        s.breakers = breakers_new();
         memset(&world, 0, sizeof(world));
         world.metrics = metrics_new(dispatcher_metrics, dispatcher_n_metrics);
         world.redis = rows[i].redis;
@@ -263,7 +260,6 @@ static void each_answer_to_a_claim_and_whose_it_is_then(void **state)
         assert_int_equal(s.redis_unavailable, rows[i].redis != OK);
         assert_int_equal(world.span, rows[i].redis ? SENDER_IN_HAND_RECORDS : 0);
         metrics_free(world.metrics);
-        breakers_free(s.breakers);
         lanes_free(s.lanes);
     }
     allowlist_free(list);

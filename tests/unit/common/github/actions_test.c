@@ -183,7 +183,7 @@ static void what_was_claimed_too_long_ago_is_not_sent(void **state)
         claim_and_start(&g, starts[i], 31);
         assert_int_equal(g.calls, 0);
         assert_int_equal(g.last.err, ERR_RETRY);
-        assert_true(g.last.limited && g.last.ours);
+        assert_true(g.last.because == GATE_IN_FLIGHT);
         assert_int_equal(g.last.sent_ms, 0);
         giver_close(&g);
     }
@@ -215,7 +215,7 @@ static void all_jobs_are_not_asked_for_under_a_claim_of_before_a_pause(void **st
         claim_and_start(&g, start_rerun, 0);
         assert_int_equal(g.calls, paused_s < 30 ? 2 : 1);
         assert_int_equal(g.last.err, paused_s < 30 ? OK : ERR_RETRY);
-        assert_true(paused_s < 30 || (g.last.limited && g.last.ours && g.last.sent_ms == 0));
+        assert_true(paused_s < 30 || (g.last.because == GATE_IN_FLIGHT && g.last.sent_ms == 0));
         giver_close(&g);
     }
 }

@@ -43,7 +43,7 @@ struct silent {
     enum err again;            /* what came of the call that the answer made */
 };
 
-static struct github_budget *budget; /* of the next open_by; NULL: none */
+static struct gate *gate; /* of the next open_by; NULL: none */
 
 /* ca_file NULL: by http. */
 static void open_by(struct silent *s, const char *ca_file)
@@ -67,7 +67,7 @@ static void open_by(struct silent *s, const char *ca_file)
         .app_id = "12345",
         .key = s->key,
         .client = s->client,
-        .budget = budget,
+        .gate = gate,
     };
     assert_int_equal(github_new(&s->github, &options, &why), OK);
 }
@@ -133,7 +133,7 @@ static void what_was_too_late_to_be_sent_waits_for_nothing(void **state)
     assert_int_equal(s.answers, 1);
     assert_int_equal(s.err, ERR_RETRY);
     assert_int_equal(s.sent_ms, 0);
-    assert_true(s.last.limited && s.last.ours);
+    assert_true(s.last.because == GATE_IN_FLIGHT);
     assert_in_range(s.last.wait_until_ms, 1, clock_mono_ms());
     assert_int_equal(call(&s, GITHUB_AS_APP, answered), OK);
     silent_close(&s);
@@ -201,6 +201,12 @@ static void say(struct silent *s, const char *text)
     assert_int_equal(s->answers, 1);
 }
 
+static bool dispatch_holds(struct github *g, struct str repo, struct github_answer *ret)
+{
+    const struct gate_call call = { .repo = repo, .kind = BUDGET_DISPATCH };
+    return github_holds(g, &call, ret);
+}
+
 /* A limit stands as long as GitHub said, whatever the clock is set to meanwhile. */
 static void a_clock_that_is_set_moves_no_deadline(void **state)
 {
@@ -212,11 +218,11 @@ static void a_clock_that_is_set_moves_no_deadline(void **state)
     say(&s, "HTTP/1.1 429 Too Many\r\nRetry-After: 30\r\nContent-Length: 0\r\n\r\n");
     int64_t began_ms = clock_mono_ms();
     wall_ahead_s = 600;
-    assert_true(github_blocked(s.github, STR_LIT("org/repo"), &blocked));
+    assert_true(dispatch_holds(s.github, STR_LIT("org/repo"), &blocked));
     assert_in_range(blocked.wait_until_ms - began_ms, 25000, 30000);
     mono_ahead_s = 31;
     wall_ahead_s = -600;
-    assert_false(github_blocked(s.github, STR_LIT("org/repo"), &blocked));
+    assert_false(dispatch_holds(s.github, STR_LIT("org/repo"), &blocked));
     wall_ahead_s = mono_ahead_s = 0;
     silent_close(&s);
 }
@@ -233,14 +239,14 @@ static void a_refused_lookup_refuses_its_call_and_is_a_wait_for_the_next_ones(vo
     int64_t began_ms = clock_mono_ms();
     assert_int_equal(s.last.err, ERR_REFUSE);
     assert_int_equal(s.last.status, 404);
-    assert_true(s.last.no_token);
+    assert_int_equal(s.last.because, GATE_TOKEN);
     assert_in_range(s.last.wait_until_ms - began_ms, 55000, 60000);
-    assert_true(github_blocked(s.github, STR_LIT("org/repo"), &blocked));
+    assert_true(dispatch_holds(s.github, STR_LIT("org/repo"), &blocked));
     assert_int_equal(blocked.err, ERR_RETRY);
-    assert_true(blocked.limited && blocked.sent_ms == 0 && !blocked.no_token);
+    assert_true(blocked.because == GATE_TOKEN && blocked.sent_ms == 0);
     assert_int_equal(blocked.wait_until_ms, s.last.wait_until_ms);
     assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered), ERR_RETRY);
-    assert_false(github_blocked(s.github, STR_LIT("org/other"), &blocked));
+    assert_false(dispatch_holds(s.github, STR_LIT("org/other"), &blocked));
     mono_ahead_s = 61;
     assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered), OK);
     mono_ahead_s = 0;
@@ -258,10 +264,10 @@ static void a_refused_token_is_a_wait_for_its_repository(void **state)
     say_more(&s, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\n{\"id\":7}");
     say(&s, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     assert_int_equal(s.last.err, ERR_REFUSE);
-    assert_true(s.last.no_token);
-    assert_true(github_blocked(s.github, STR_LIT("ORG/repo"), &blocked));
-    assert_true(blocked.err == ERR_RETRY && blocked.limited);
-    assert_false(github_blocked(s.github, STR_LIT("org/other"), &blocked));
+    assert_int_equal(s.last.because, GATE_TOKEN);
+    assert_true(dispatch_holds(s.github, STR_LIT("ORG/repo"), &blocked));
+    assert_true(blocked.err == ERR_RETRY && blocked.because == GATE_TOKEN);
+    assert_false(dispatch_holds(s.github, STR_LIT("org/other"), &blocked));
     silent_close(&s);
 }
 
@@ -271,7 +277,7 @@ static void a_call_that_waited_long_for_its_token_pays_again(void **state)
     const struct budget_rules rules = { .limit = { [BUDGET_REQUESTS_HOUR] = 2 }, .replicas = 1 };
     struct silent s;
     (void)state;
-    budget = github_budget_new(&rules);
+    gate = gate_new(&rules);
     silent_open(&s);
     assert_int_equal(call(&s, GITHUB_AS_INSTALLATION, answered),
                      OK); /* the last one that there is */
@@ -281,10 +287,10 @@ static void a_call_that_waited_long_for_its_token_pays_again(void **state)
             "{\"token\":\"t\",\"expires_at\":\"2099-01-01T00:00:00Z\"}");
     mono_ahead_s = 0;
     assert_int_equal(s.answers, 1);
-    assert_true(s.last.err == ERR_RETRY && s.last.limited && s.last.ours && !s.last.sent_ms);
+    assert_true(s.last.err == ERR_RETRY && s.last.because == GATE_BUDGET && !s.last.sent_ms);
     silent_close(&s);
-    github_budget_free(budget);
-    budget = NULL;
+    gate_free(gate);
+    gate = NULL;
 }
 
 static void none_found(void *opaque, const struct check_run_found *run)
@@ -326,13 +332,13 @@ static void a_search_is_of_its_check_runs_class(void **state)
     const struct budget_rules rules = { .limit = { [BUDGET_POINTS_MINUTE] = 900 }, .replicas = 1 };
     struct silent s;
     (void)state;
-    budget = github_budget_new(&rules);
+    gate = gate_new(&rules);
     silent_open(&s);
     assert_in_range(finds_refused(&s, BUDGET_REST, 150), 120, 133);
     assert_int_equal(finds_refused(&s, BUDGET_AGGREGATE, 15), 0);
     silent_close(&s);
-    github_budget_free(budget);
-    budget = NULL;
+    gate_free(gate);
+    gate = NULL;
 }
 
 /* As one that is refused: it can be mended, and then the call is made. */

@@ -9,8 +9,7 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
-#include "common/github/app_token.h"
-#include "common/github/budget_payer.h"
+#include "common/github/github.h"
 #include "common/model/limits.h"
 #include "tests/unit/support/redis_fixture.h"
 
@@ -25,29 +24,41 @@ static struct budget_rules rules_of(int64_t points)
     };
 }
 
-static struct budget_payer payer(void **state, struct github_budget *b, enum budget_class class)
+static struct gate_user payer(void **state, struct gate *b, enum budget_class class)
 {
     struct redis_fixture *f = *state;
-    return (struct budget_payer){ .budget = b, .redis = f->redis, .class = class };
+    return (struct gate_user){ .gate = b, .redis = f->redis, .class = class };
 }
 
-static struct budget_payer alone(struct github_budget *b, enum budget_class class)
+static struct gate_user alone(struct gate *b, enum budget_class class)
 {
-    return (struct budget_payer){ .budget = b, .class = class };
+    return (struct gate_user){ .gate = b, .class = class };
 }
 
-static bool call(struct budget_payer *p, const char *method, const char *path, struct str repo,
+static bool call(struct gate_user *p, const char *method, const char *path, struct str repo,
                  struct str downstream, enum budget_class class, struct github_answer *refusal)
 {
-    const struct github_request request = { .method = method,
-                                            .path = path,
-                                            .repo = repo,
-                                            .downstream = downstream,
-                                            .class = class };
-    return budget_pay(p, &request, refusal);
+    const struct gate_call call = { .kind = budget_call_of(method, path),
+                                    .repo = repo,
+                                    .downstream = downstream,
+                                    .class = class };
+    bool may = gate_enter(p, &call, refusal);
+    if (may)
+        gate_leave(p, repo);
+    return may;
 }
 
-static int sent(struct budget_payer *p, int calls, struct github_answer *refusal)
+static bool holds(struct gate_user *p, struct str downstream, enum budget_call kind,
+                  enum budget_class class, struct github_answer *refusal)
+{
+    const struct gate_call call = { .kind = kind,
+                                    .repo = REPO,
+                                    .downstream = downstream,
+                                    .class = class };
+    return gate_holds(p, &call, refusal);
+}
+
+static int sent(struct gate_user *p, int calls, struct github_answer *refusal)
 {
     int n = 0;
     for (int i = 0; i < calls; i++)
@@ -77,41 +88,41 @@ static void threads_and_replicas_take_of_one_budget(void **state)
 {
     struct budget_rules rules = rules_of(900);
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules), *replica = github_budget_new(&rules);
-    struct budget_payer one = payer(state, b, BUDGET_AGGREGATE);
-    struct budget_payer two = payer(state, b, BUDGET_AGGREGATE);
-    struct budget_payer three = payer(state, replica, BUDGET_AGGREGATE);
+    struct gate *b = gate_new(&rules), *replica = gate_new(&rules);
+    struct gate_user one = payer(state, b, BUDGET_AGGREGATE);
+    struct gate_user two = payer(state, b, BUDGET_AGGREGATE);
+    struct gate_user three = payer(state, replica, BUDGET_AGGREGATE);
     int n = 0;
     for (int i = 0; i < 30; i++)
         n += sent(&one, 1, &refusal) + sent(&two, 1, &refusal) + sent(&three, 1, &refusal);
     assert_in_range(n, 45, 46); /* 225 points */
-    github_budget_free(replica);
-    github_budget_free(b);
+    gate_free(replica);
+    gate_free(b);
 }
 
 static void a_refusal_names_the_budget_and_spends_nothing(void **state)
 {
     struct budget_rules rules = rules_of(900);
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_REST);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_REST);
     assert_int_equal(sent(&p, 23, &refusal), 22);
     assert_int_equal(refusal.err, ERR_RETRY);
-    assert_true(refusal.limited && refusal.ours && !refusal.names_wait);
+    assert_true(refusal.because == GATE_BUDGET);
     assert_true(refusal.sent_ms == 0 && refusal.status == 0);
     assert_non_null(strstr(refusal.reason, "our own budget of 900 points a minute for org is used "
                                            "up for class rest until 20"));
     assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 1, 500);
     assert_true(call(&p, "GET", "/repos/other/repo", STR_LIT("other/repo"), STR_NONE, 0, &refusal));
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void a_refusal_is_remembered_until_its_moment_and_asks_nobody(void **state)
 {
     struct budget_rules rules = rules_of(900);
     struct github_answer first = { 0 }, later = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_AGGREGATE);
     while (sent(&p, 1, &first))
         ;
     int64_t before = asks(state);
@@ -119,26 +130,26 @@ static void a_refusal_is_remembered_until_its_moment_and_asks_nobody(void **stat
     assert_int_equal(asks(state), before);
     /* Each has a moment of its own: as many in a minute as there is refill. */
     assert_in_range(later.wait_until_ms - first.wait_until_ms, 300 * 450, 300 * 485);
-    assert_true(budget_held(&p, REPO, REPO, 0, BUDGET_DISPATCH, BUDGET_AGGREGATE, &later));
+    assert_true(holds(&p, REPO, BUDGET_DISPATCH, BUDGET_AGGREGATE, &later));
     int64_t wait_ms = later.wait_until_ms - clock_mono_ms();
     assert_in_range(wait_ms, 1, 485);
     usleep((useconds_t)wait_ms * 1000 + 1000);
-    assert_false(budget_held(&p, REPO, REPO, 0, BUDGET_DISPATCH, BUDGET_AGGREGATE, &later));
+    assert_false(holds(&p, REPO, BUDGET_DISPATCH, BUDGET_AGGREGATE, &later));
     assert_int_equal(sent(&p, 1, &first), 1);
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void a_class_does_not_wait_for_one_below_it(void **state)
 {
     struct budget_rules rules = rules_of(900);
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer rest = payer(state, b, BUDGET_REST), four = payer(state, b, BUDGET_L4);
+    struct gate *b = gate_new(&rules);
+    struct gate_user rest = payer(state, b, BUDGET_REST), four = payer(state, b, BUDGET_L4);
     assert_int_equal(sent(&rest, 200, &refusal), 22);
-    assert_true(budget_held(&rest, REPO, REPO, 0, BUDGET_DISPATCH, BUDGET_AGGREGATE, &refusal));
+    assert_true(holds(&rest, REPO, BUDGET_DISPATCH, BUDGET_AGGREGATE, &refusal));
     assert_in_range(sent(&four, 40, &refusal), 18, 19);
     assert_false(call(&four, "POST", "/x/dispatches", REPO, STR_NONE, BUDGET_URGENT, &refusal));
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void what_costs_another_part_goes_on(void **state)
@@ -146,19 +157,19 @@ static void what_costs_another_part_goes_on(void **state)
     struct budget_rules rules = rules_of(0);
     rules.limit[BUDGET_CONTENT_MINUTE] = 40;
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_AGGREGATE);
     int made = 0;
     while (call(&p, "POST", "/repos/org/repo/check-runs", REPO, STR_NONE, BUDGET_REST, &refusal))
         made++;
     assert_in_range(made, 2, 3);
-    assert_true(budget_held(&p, REPO, REPO, 0, BUDGET_CHECK_RUN, BUDGET_REST, &refusal));
-    assert_true(refusal.ours);
-    assert_false(budget_held(&p, REPO, REPO, 0, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, &refusal));
-    assert_false(budget_held(&p, REPO, REPO, 0, BUDGET_WRITE, BUDGET_REST, &refusal));
+    assert_true(holds(&p, REPO, BUDGET_CHECK_RUN, BUDGET_REST, &refusal));
+    assert_true(refusal.because == GATE_BUDGET);
+    assert_false(holds(&p, REPO, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, &refusal));
+    assert_false(holds(&p, REPO, BUDGET_WRITE, BUDGET_REST, &refusal));
     assert_true(
         call(&p, "PATCH", "/repos/org/repo/check-runs/7", REPO, STR_NONE, BUDGET_REST, &refusal));
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void one_downstream_over_its_share_holds_up_no_other(void **state)
@@ -166,17 +177,17 @@ static void one_downstream_over_its_share_holds_up_no_other(void **state)
     struct budget_rules rules = rules_of(0);
     rules.limit[BUDGET_CONTENT_HOUR] = 500;
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_AGGREGATE);
     struct str flood = STR_LIT("a/flood"), other = STR_LIT("b/other");
     int made = 0;
     while (call(&p, "POST", "/repos/org/repo/check-runs", REPO, flood, BUDGET_REST, &refusal))
         made++;
     assert_in_range(made, 31, 32);
-    assert_true(budget_held(&p, REPO, flood, 0, BUDGET_CHECK_RUN, BUDGET_REST, &refusal));
-    assert_false(budget_held(&p, REPO, other, 0, BUDGET_CHECK_RUN, BUDGET_REST, &refusal));
+    assert_true(holds(&p, flood, BUDGET_CHECK_RUN, BUDGET_REST, &refusal));
+    assert_false(holds(&p, other, BUDGET_CHECK_RUN, BUDGET_REST, &refusal));
     assert_true(call(&p, "POST", "/repos/org/repo/check-runs", REPO, other, BUDGET_REST, &refusal));
-    github_budget_free(b);
+    gate_free(b);
 }
 
 /* Without Redis the threads of one process share it all the same. */
@@ -185,24 +196,24 @@ static void a_limit_of_github_s_holds_for_all(void **state)
     struct budget_rules rules = rules_of(900);
     for (int redis = 0; redis < 2; redis++) {
         struct github_answer refusal = { 0 };
-        struct github_budget *b = github_budget_new(&rules), *c = github_budget_new(&rules);
-        struct budget_payer one = redis ? payer(state, b, 0) : alone(b, 0);
-        struct budget_payer two = redis ? payer(state, c, 0) : alone(b, 0);
+        struct gate *b = gate_new(&rules), *c = gate_new(&rules);
+        struct gate_user one = redis ? payer(state, b, 0) : alone(b, 0);
+        struct gate_user two = redis ? payer(state, c, 0) : alone(b, 0);
         int64_t until_ms = clock_mono_ms() + 30000, before = asks(state);
-        const struct github_answer limit = { .limited = true,
-                                             .wait_until_ms = until_ms,
-                                             .budget_left = -1 };
-        budget_saw(&one, REPO, &limit);
-        budget_saw(&one, REPO, &limit); /* of a call that was under way as well */
+        struct github_answer limit = { .because = GATE_RATE_LIMIT,
+                                       .wait_until_ms = until_ms,
+                                       .budget_left = -1 };
+        gate_answered(&one, REPO, &limit);
+        gate_answered(&one, REPO, &limit); /* of a call that was under way as well */
         assert_int_equal(asks(state) - before, redis);
         assert_int_equal(sent(&two, 1, &refusal), 0);
-        assert_true(refusal.limited && refusal.names_wait && !refusal.ours && refusal.sent_ms == 0);
+        assert_true(refusal.because == GATE_RATE_LIMIT && refusal.sent_ms == 0);
         assert_in_range(refusal.wait_until_ms, until_ms - 100, until_ms + 1000);
         assert_non_null(strstr(refusal.reason, "GitHub asked us to wait for org until 20"));
         assert_true(
             call(&two, "GET", "/repos/other/repo", STR_LIT("other/repo"), STR_NONE, 0, &refusal));
-        github_budget_free(c);
-        github_budget_free(b);
+        gate_free(c);
+        gate_free(b);
     }
 }
 
@@ -211,23 +222,23 @@ static void a_limit_of_github_s_lasts_no_longer_for_a_queue_of_ours(void **state
 {
     struct budget_rules rules = rules_of(900);
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules), *c = github_budget_new(&rules);
-    struct budget_payer ours = payer(state, b, BUDGET_AGGREGATE);
-    struct budget_payer other = payer(state, c, BUDGET_REST);
+    struct gate *b = gate_new(&rules), *c = gate_new(&rules);
+    struct gate_user ours = payer(state, b, BUDGET_AGGREGATE);
+    struct gate_user other = payer(state, c, BUDGET_REST);
     (void)sent(&ours, 100, &refusal);
     int64_t until_ms = clock_mono_ms() + 10000;
-    assert_true(refusal.ours && refusal.wait_until_ms > until_ms + 10000);
-    const struct github_answer limit = { .limited = true,
-                                         .wait_until_ms = until_ms,
-                                         .budget_left = -1 };
-    budget_saw(&other, REPO, &limit);
+    assert_true(refusal.because == GATE_BUDGET && refusal.wait_until_ms > until_ms + 10000);
+    struct github_answer limit = { .because = GATE_RATE_LIMIT,
+                                   .wait_until_ms = until_ms,
+                                   .budget_left = -1 };
+    gate_answered(&other, REPO, &limit);
     do
         (void)sent(&ours, 1, &refusal);
-    while (refusal.ours && clock_mono_ms() < until_ms - 1000);
-    assert_true(refusal.names_wait);
+    while (refusal.because == GATE_BUDGET && clock_mono_ms() < until_ms - 1000);
+    assert_true(refusal.because == GATE_RATE_LIMIT);
     assert_in_range(refusal.wait_until_ms, until_ms - 100, until_ms + 100);
-    github_budget_free(c);
-    github_budget_free(b);
+    gate_free(c);
+    gate_free(b);
 }
 
 static void what_github_says_is_left_goes_with_the_next_call(void **state)
@@ -235,21 +246,20 @@ static void what_github_says_is_left_goes_with_the_next_call(void **state)
     struct budget_rules rules = rules_of(0);
     rules.limit[BUDGET_REQUESTS_HOUR] = 5000;
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
-    const struct github_answer answer = { .budget_left = 5,
-                                          .budget_reset_ms = clock_mono_ms() + 3600000 };
-    budget_saw(&p, REPO, &answer);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_AGGREGATE);
+    struct github_answer answer = { .budget_left = 5,
+                                    .budget_reset_ms = clock_mono_ms() + 3600000 };
+    gate_answered(&p, REPO, &answer);
     assert_int_equal(sent(&p, 6, &refusal), 5);
-    assert_true(refusal.ours);
-    const struct github_answer none = { .budget_left = 0,
-                                        .budget_reset_ms = clock_mono_ms() + 60000 };
-    struct budget_payer other = payer(state, b, BUDGET_AGGREGATE);
-    budget_saw(&p, STR_LIT("other/repo"), &none);
+    assert_true(refusal.because == GATE_BUDGET);
+    struct github_answer none = { .budget_left = 0, .budget_reset_ms = clock_mono_ms() + 60000 };
+    struct gate_user other = payer(state, b, BUDGET_AGGREGATE);
+    gate_answered(&p, STR_LIT("other/repo"), &none);
     assert_false(call(&other, "GET", "/repos/other/b", STR_LIT("other/b"), STR_NONE, 0, &refusal));
-    assert_true(refusal.names_wait); /* nothing before GitHub's hour is over */
+    assert_true(refusal.because == GATE_RATE_LIMIT); /* nothing before GitHub's hour is over */
     assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 59000, 60000);
-    github_budget_free(b);
+    gate_free(b);
 }
 
 /* A limit of ours that is higher would keep more for others than GitHub gives at all. */
@@ -258,28 +268,28 @@ static void the_limit_of_requests_is_the_lower_of_ours_and_githubs(void **state)
     struct budget_rules rules = rules_of(0);
     rules.limit[BUDGET_REQUESTS_HOUR] = 1000000;
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_REST);
-    const struct github_answer answer = { .budget_left = 99,
-                                          .budget_limit = 100,
-                                          .budget_reset_ms = clock_mono_ms() + 60000 };
-    budget_saw(&p, REPO, &answer);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_REST);
+    struct github_answer answer = { .budget_left = 99,
+                                    .budget_limit = 100,
+                                    .budget_reset_ms = clock_mono_ms() + 60000 };
+    gate_answered(&p, REPO, &answer);
     assert_int_equal(sent(&p, 100, &refusal), 12);
     assert_non_null(strstr(refusal.reason, "100 requests an hour"));
     assert_true(call(&p, "GET", "/repos/other/a", STR_LIT("other/a"), STR_NONE, 0, &refusal));
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void without_redis_a_process_takes_its_part_over_all_threads(void **state)
 {
     struct budget_rules rules = rules_of(900);
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer one = alone(b, BUDGET_AGGREGATE), two = alone(b, BUDGET_AGGREGATE);
+    struct gate *b = gate_new(&rules);
+    struct gate_user one = alone(b, BUDGET_AGGREGATE), two = alone(b, BUDGET_AGGREGATE);
     (void)state;
     assert_int_equal(sent(&one, 2, &refusal) + sent(&two, 100, &refusal), 5); /* 28 points */
     assert_non_null(strstr(refusal.reason, "112 points a minute without Redis for org"));
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void when_redis_goes_the_level_that_it_told_is_where_a_process_begins(void **state)
@@ -287,16 +297,16 @@ static void when_redis_goes_the_level_that_it_told_is_where_a_process_begins(voi
     struct redis_options options = { .endpoint = "127.0.0.1:1" };
     struct budget_rules rules = rules_of(900);
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_AGGREGATE);
     while (sent(&p, 1, &refusal))
         ;
-    struct budget_payer other = alone(b, BUDGET_L4); /* a class that has no refusal yet */
+    struct gate_user other = alone(b, BUDGET_L4); /* a class that has no refusal yet */
     assert_int_equal(redis_new(&other.redis, &options, NULL), OK);
     assert_int_equal(sent(&other, 1, &refusal), 0);
     assert_non_null(strstr(refusal.reason, "without Redis"));
     redis_free(other.redis);
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void a_refusal_without_redis_is_looked_at_again_after_10_s(void **state)
@@ -304,14 +314,14 @@ static void a_refusal_without_redis_is_looked_at_again_after_10_s(void **state)
     struct budget_rules rules = rules_of(0);
     rules.limit[BUDGET_CONTENT_HOUR] = 500;
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = alone(b, BUDGET_AGGREGATE);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = alone(b, BUDGET_AGGREGATE);
     (void)state;
     while (call(&p, "POST", "/repos/org/repo/check-runs", REPO, STR_NONE, 0, &refusal))
         ;
-    assert_true(budget_held(&p, REPO, REPO, 0, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, &refusal));
+    assert_true(holds(&p, REPO, BUDGET_CHECK_RUN, BUDGET_AGGREGATE, &refusal));
     assert_in_range(refusal.wait_until_ms - clock_mono_ms(), 9000, 10000);
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void a_call_that_was_held_back_is_told_so_also_when_room_is_there_again(void **state)
@@ -319,11 +329,11 @@ static void a_call_that_was_held_back_is_told_so_also_when_room_is_there_again(v
     struct budget_rules rules = rules_of(900);
     struct github_options options = { .api_url = "http://127.0.0.1:1",
                                       .app_id = "7",
-                                      .budget = github_budget_new(&rules) };
+                                      .gate = gate_new(&rules) };
     struct github_request request = {
         .auth = GITHUB_AS_INSTALLATION, .method = "POST", .repo = REPO, .path = "/repos/org/repo"
     };
-    struct budget_payer p = alone(options.budget, BUDGET_AGGREGATE);
+    struct gate_user p = alone(options.gate, BUDGET_AGGREGATE);
     struct github_answer refusal;
     struct github *g;
     struct why why;
@@ -334,23 +344,23 @@ static void a_call_that_was_held_back_is_told_so_also_when_room_is_there_again(v
     enum err err = github_start(g, &request, NULL, NULL, &why);
     assert_int_equal(err, ERR_RETRY);
     struct github_answer answer = github_unsent(g, err, &why);
-    assert_true(answer.limited && answer.ours); /* or it would cost an attempt */
+    assert_true(answer.because == GATE_BUDGET); /* or it would cost an attempt */
     answer = github_unsent(g, ERR_REFUSE, &why);
-    assert_false(answer.limited);
+    assert_false(answer.because);
     github_free(g);
-    github_budget_free(options.budget);
+    gate_free(options.gate);
 }
 
 static void no_limits_ask_nobody(void **state)
 {
     struct budget_rules rules = rules_of(0);
     struct github_answer refusal;
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_REST);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_REST);
     int64_t before = asks(state);
     assert_int_equal(sent(&p, 10000, &refusal), 10000);
     assert_int_equal(asks(state), before);
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void the_whole_app_can_be_one_account(void **state)
@@ -358,17 +368,17 @@ static void the_whole_app_can_be_one_account(void **state)
     struct budget_rules rules = rules_of(900);
     rules.one_for_the_app = true;
     struct github_answer refusal;
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_AGGREGATE);
-    const struct github_answer limit = { .limited = true,
-                                         .wait_until_ms = clock_mono_ms() + 30000 };
-    budget_saw(&p, REPO, &limit); /* of one installation: says nothing of the others */
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_AGGREGATE);
+    struct github_answer limit = { .because = GATE_RATE_LIMIT,
+                                   .wait_until_ms = clock_mono_ms() + 30000 };
+    gate_answered(&p, STR_LIT("third/repo"), &limit); /* says nothing of the others */
     assert_in_range(sent(&p, 60, &refusal), 45, 46);
     assert_false(call(&p, "POST", "/repos/other/repo/dispatches", STR_LIT("other/repo"), STR_NONE,
                       0, &refusal));
-    assert_true(refusal.ours);
+    assert_true(refusal.because == GATE_BUDGET);
     assert_non_null(strstr(refusal.reason, "for the App"));
-    github_budget_free(b);
+    gate_free(b);
 }
 
 /* ---- metrics ---- */
@@ -380,10 +390,10 @@ static const struct metric_family families[] = {
 };
 static const struct budget_families indexes = { 0, 1, 2 };
 
-static double reported(struct budget_payer *p, size_t family, const char *class)
+static double reported(struct gate_user *p, size_t family, const char *class)
 {
     struct metrics *m = metrics_new(families, 3);
-    budget_report(p, m, &indexes);
+    gate_report(p, m, &indexes, STR_LIT("L1"));
     double value = metrics_value(m, family, METRIC_LABELS(str_of(class), STR_LIT("points_minute")));
     metrics_free(m);
     return value;
@@ -393,26 +403,26 @@ static void what_is_left_is_of_the_account_with_least_whoever_asked_last(void **
 {
     struct budget_rules rules = rules_of(900);
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer one = payer(state, b, 0), two = payer(state, b, 0);
+    struct gate *b = gate_new(&rules);
+    struct gate_user one = payer(state, b, 0), two = payer(state, b, 0);
     assert_int_equal(sent(&one, 10, &refusal), 10);
     assert_true(
         call(&two, "GET", "/repos/other/repo", STR_LIT("other/repo"), STR_NONE, 0, &refusal));
     assert_in_range(reported(&two, 1, "aggregate"), 175, 178);
     assert_in_range(reported(&one, 1, "rest"), 62, 65);
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void calls_that_were_held_back_are_counted_once(void **state)
 {
     struct budget_rules rules = rules_of(900);
     struct github_answer refusal = { 0 };
-    struct github_budget *b = github_budget_new(&rules);
-    struct budget_payer p = payer(state, b, BUDGET_REST);
+    struct gate *b = gate_new(&rules);
+    struct gate_user p = payer(state, b, BUDGET_REST);
     assert_int_equal(sent(&p, 25, &refusal), 22);
     assert_int_equal(reported(&p, 2, "rest"), 3);
     assert_int_equal(reported(&p, 2, "rest"), 0);
-    github_budget_free(b);
+    gate_free(b);
 }
 
 static void githubs_number_is_of_the_installation_with_least_until_its_hour_is_over(void **state)
@@ -422,18 +432,23 @@ static void githubs_number_is_of_the_installation_with_least_until_its_hour_is_o
     } cases[] = { { 42, 60000, 42 }, { 42, -1, 4000 } };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct app_tokens *t = app_tokens_new(&(struct api){ 0 }, NULL);
+        struct gate *b = gate_new(NULL);
+        struct gate_user p = alone(b, 0);
         struct github_answer one = { .budget_left = cases[i].left,
                                      .budget_limit = 5000,
                                      .budget_reset_ms = clock_mono_ms() + cases[i].for_ms };
         struct github_answer other = { .budget_left = 4000,
                                        .budget_limit = 5000,
                                        .budget_reset_ms = clock_mono_ms() + 60000 };
-        assert_int_equal(app_tokens_least_left(t), -1);
-        app_token_answered(t, REPO, &one);
-        app_token_answered(t, STR_LIT("other/repo"), &other);
-        assert_int_equal(app_tokens_least_left(t), cases[i].reported);
-        app_tokens_free(t);
+        struct metrics *m = metrics_new(families, 3);
+        gate_report(&p, m, &indexes, STR_LIT("L1"));
+        assert_true(metrics_value(m, 0, METRIC_LABELS(STR_LIT("L1"))) == 0);
+        gate_answered(&p, REPO, &one);
+        gate_answered(&p, STR_LIT("other/repo"), &other);
+        gate_report(&p, m, &indexes, STR_LIT("L1"));
+        assert_int_equal(metrics_value(m, 0, METRIC_LABELS(STR_LIT("L1"))), cases[i].reported);
+        metrics_free(m);
+        gate_free(b);
     }
 }
 
