@@ -217,6 +217,7 @@ static void targets_start(struct reconcile *r)
     int64_t now = clock_mono_ms();
     bool limited = now < r->limited_until_ms, held = false;
     bool ours = worker_may_act(r->worker, clock_boot_ms());
+    int64_t probe = probe_ms(r);
     HASH_ITER(hh, r->targets, t, next)
     {
         if (t->state == TARGET_WAITING && now >= t->due_ms)
@@ -225,14 +226,15 @@ static void targets_start(struct reconcile *r)
         if (t->state != TARGET_DIRTY || !ours || limited || now < r->view_look_ms ||
             r->n_busy >= BUSY_MAX || busy_of(r, t->repo) >= BUSY_REPO_MAX)
             continue;
-        if (now < probe_ms(r))
+        if (now < probe)
             break;
         target_start(t);
+        probe = probe_ms(r);
         if (r->view_lost) /* one asks for all */
             r->view_look_ms = now + REDIS_WAIT_MS;
     }
-    role_waiting(r->role, limited || !ours || r->view_lost || probe_ms(r) > 0 ||
-                              (held && !r->n_busy) || !redis_is_up(r->redis));
+    role_waiting(r->role, limited || !ours || r->view_lost || probe > 0 || (held && !r->n_busy) ||
+                              !redis_is_up(r->redis));
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */

@@ -32,8 +32,7 @@ struct account {
     bool is_news;                  /* the budget has not heard of them */
     /* The breaker. */
     int failures; /* in a row */
-    int64_t opened_ms, probe_ms;
-    int64_t asked_ms; /* when it was last asked for, or failed */
+    int64_t opened_ms, probe_ms, asked_ms;
     bool reported_open;
     char error[256];
     /* The budget: while Redis answers, what it said last. */
@@ -50,10 +49,10 @@ struct refusal {
 
 struct gate {
     struct budget_rules rules;
-    int in_flight_max;     /* of an account */
     pthread_mutex_t lock;  /* of what follows; not held while Redis is asked */
     struct table accounts; /* of struct account by owner in lower case; "*": the App's budget */
     struct table refusals; /* of struct refusal, oldest first */
+    int64_t news_ms;       /* when gate_news looks next */
     int64_t waits[BUDGET_CLASSES][BUDGET_BUCKETS]; /* since they were reported */
 };
 
@@ -62,8 +61,6 @@ struct gate *gate_new(const struct budget_rules *rules)
     struct gate *g = mem_alloc(1, sizeof(*g));
     if (rules)
         g->rules = *rules;
-    int replicas = g->rules.replicas > 1 ? g->rules.replicas : 1;
-    g->in_flight_max = replicas < IN_FLIGHT_MAX ? IN_FLIGHT_MAX / replicas : 1;
     g->accounts.size = sizeof(struct account);
     g->refusals.size = sizeof(struct refusal);
     pthread_mutex_init(&g->lock, NULL);
@@ -115,7 +112,6 @@ static struct github_answer refused(struct gate_user *u, enum gate_reason becaus
                                    .reason = u->reason };
 }
 
-/* Locked. */
 static struct github_answer limited(struct gate_user *u, const struct account *a)
 {
     char text[REPO_MAX + 64], until[CLOCK_TEXT_SIZE];
@@ -125,11 +121,14 @@ static struct github_answer limited(struct gate_user *u, const struct account *a
     return refused(u, GATE_RATE_LIMIT, a->limited_until_ms, text);
 }
 
-/* Locked. The account's own reasons: all of its calls wait. */
-static bool account_holds(struct gate_user *u, struct account *a, bool inside,
+/* Locked, as limited. The account's own reasons: all of its calls wait. */
+static bool account_holds(struct gate_user *u, struct account *a, const struct gate_call *call,
                           struct github_answer *ret)
 {
     int64_t now_ms = a->asked_ms = clock_mono_ms();
+    int replicas = u->gate->rules.replicas, most = IN_FLIGHT_MAX / (replicas > 1 ? replicas : 1);
+    if (call->class == BUDGET_REST || u->class == BUDGET_REST)
+        most -= most / 4; /* left to the classes above */
     if (a->limited_until_ms > now_ms) {
         *ret = limited(u, a);
         return true;
@@ -140,7 +139,7 @@ static bool account_holds(struct gate_user *u, struct account *a, bool inside,
         ret->since_ms = a->opened_ms;
         return true;
     }
-    if (!inside && a->in_flight >= u->gate->in_flight_max) {
+    if (!call->inside && a->in_flight >= most && a->in_flight > 0) {
         *ret = refused(u, GATE_IN_FLIGHT, now_ms + IN_FLIGHT_AGAIN_MS,
                        "as many calls are in flight as GitHub allows");
         return true;
@@ -304,7 +303,7 @@ bool gate_enter(struct gate_user *u, const struct gate_call *call, struct github
 {
     pthread_mutex_lock(&u->gate->lock);
     struct account *a = account_of(u->gate, call->repo);
-    bool may = !account_holds(u, a, call->inside, ret) &&
+    bool may = !account_holds(u, a, call, ret) &&
                (call->paid || !budget_limits(&u->gate->rules) || pay(u, call, ret));
     if (may && is_open(a))
         a->probe_ms = clock_mono_ms() + GATE_PROBE_MS;
@@ -323,7 +322,7 @@ void gate_leave(struct gate_user *u, struct str repo)
 bool gate_holds(struct gate_user *u, const struct gate_call *call, struct github_answer *ret)
 {
     pthread_mutex_lock(&u->gate->lock);
-    bool held = account_holds(u, account_of(u->gate, call->repo), call->inside, ret);
+    bool held = account_holds(u, account_of(u->gate, call->repo), call, ret);
     if (!held) {
         struct gate_bill bill = bill_of(u, payer_of(u->gate, call->repo), call, false);
         const struct refusal *r = refusal_of(u->gate, &bill, false);
@@ -341,7 +340,7 @@ bool gate_bill(struct gate_user *u, const struct gate_call *call, struct gate_bi
     struct gate_bill bill = { 0 };
     pthread_mutex_lock(&u->gate->lock);
     struct account *a = account_of(u->gate, call->repo);
-    bool may = !account_holds(u, a, call->inside, refused);
+    bool may = !account_holds(u, a, call, refused);
     if (may && !is_open(a) && budget_limits(&u->gate->rules)) {
         bill = bill_of(u, payer_of(u->gate, call->repo), call, false);
         may = !is_refused(u, &bill, refused);
@@ -370,10 +369,10 @@ static void breaker_answered(struct account *a, const struct github_answer *answ
 {
     int64_t now_ms = clock_mono_ms();
     bool failed = answer->err == ERR_UNKNOWN || (answer->err == ERR_RETRY && !answer->because);
-    if (!failed && !answer->sent_ms) { /* it was too late to be sent: another may be the probe */
-        a->probe_ms = now_ms;
-    } else if (!failed) {
+    if (!failed && answer->sent_ms) {
         a->failures = 0;
+    } else if (!failed) { /* it was too late to be sent: another may be the probe */
+        a->probe_ms = now_ms;
     } else if (!is_open(a)) { /* else it was the probe, or under way when it opened */
         a->failures++;
         a->asked_ms = a->opened_ms = now_ms;
@@ -442,11 +441,11 @@ int64_t gate_probe_ms(struct gate *g, struct str repo)
 
 bool gate_news(struct gate *g, struct gate_news *ret)
 {
-    bool found = false;
-    int64_t idle_ms = clock_mono_ms() - GATE_IDLE_MS;
+    int64_t now_ms = clock_mono_ms();
     pthread_mutex_lock(&g->lock);
-    for (struct account *a = NULL; !found && (a = table_next(&g->accounts, a));) {
-        bool forgotten = is_open(a) && a->asked_ms < idle_ms;
+    bool found = false, look = now_ms >= g->news_ms;
+    for (struct account *a = NULL; look && !found && (a = table_next(&g->accounts, a));) {
+        bool forgotten = is_open(a) && a->asked_ms < now_ms - GATE_IDLE_MS;
         if (forgotten)
             a->failures = 0;
         found = a->reported_open != is_open(a);
@@ -457,6 +456,8 @@ bool gate_news(struct gate *g, struct gate_news *ret)
         str_copy(ret->account, sizeof(ret->account), table_key(a));
         str_copy(ret->error, sizeof(ret->error), str_of(a->error));
     }
+    if (look && !found)
+        g->news_ms = now_ms + REPORT_MS;
     pthread_mutex_unlock(&g->lock);
     return found;
 }
@@ -476,7 +477,7 @@ void gate_report(struct gate_user *u, struct metrics *m, const struct budget_fam
     if (is_time)
         u->report_us = now_us + REPORT_MS * 1000;
     pthread_mutex_lock(&g->lock);
-    for (const struct account *a = NULL; (a = table_next(&g->accounts, a));)
+    for (const struct account *a = NULL; is_time && (a = table_next(&g->accounts, a));)
         if (a->reset_ms) /* once GitHub's hour is over it has its whole limit again */
             lower(&at_github, a->reset_ms * 1000 <= now_us && a->limit > 0 ? a->limit : a->left);
     if (at_github >= 0)

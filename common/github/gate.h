@@ -1,7 +1,8 @@
 /* One gate: may this call go now? Asked for one account: the owner of a repository, who has one
  * installation of the App. The answer is now, or at a moment, and because of what:
  *
- *   in_flight    GitHub answers at most 100 calls at once; a process takes its part of them
+ *   in_flight    GitHub answers at most 100 calls at once; a process takes its part of them, of
+ *                which the lowest class leaves a quarter to those above it
  *   rate_limit   GitHub said until when; where it did not: 1 min, doubled up to 16
  *   budget       ours (model/budget.h), shared by all replicas through Redis
  *   breaker      5 calls of the account in a row had no answer: one probe every 10 s
@@ -115,7 +116,7 @@ struct gate_news {
     bool open;
     bool forgotten; /* closed, for nobody has asked */
 };
-/* The next one that is not reported yet. False: there is none. */
+/* The next one that is not reported yet; looked for once a second. False: there is none. */
 bool gate_news(struct gate *gate, struct gate_news *ret);
 
 /* Metric families of a program, by index: labels (tier), (class, bucket), (class, bucket). */

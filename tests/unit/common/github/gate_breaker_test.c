@@ -90,11 +90,13 @@ static void opens_at_the_last_of_a_run_of_failures(void **state)
     assert_false(gate_news(user.gate, &news));
     fail_times(1);
     assert_false(may(A));
+    now_ms += 1000; /* it is looked for once a second */
     assert_true(gate_news(user.gate, &news));
     assert_true(news.open);
     assert_string_equal(news.account, "org");
     assert_string_equal(news.error, "502 Bad Gateway");
     fail_times(1);
+    now_ms += 1000;
     assert_false(gate_news(user.gate, &news)); /* it was open already */
 }
 
@@ -223,7 +225,7 @@ static void one_that_nobody_asks_for_any_more_is_forgotten(void **state)
     assert_true(may(A)); /* the probe: it is asked for */
     now_ms += GATE_IDLE_MS;
     assert_false(gate_news(user.gate, &news));
-    now_ms += 1;
+    now_ms += 1000;
     assert_true(gate_news(user.gate, &news));
     assert_true(!news.open && news.forgotten);
     assert_true(may(A) && may(A));
@@ -267,6 +269,11 @@ static void a_process_has_its_part_of_100_calls_in_flight_for_each_account(void 
         struct gate_bill bill;
         int n = 0;
         user.gate = gate_new(&rules);
+        user.class = BUDGET_REST;
+        while (enters(A, &answer))
+            n++;
+        assert_int_equal(n, cases[i].most - cases[i].most / 4); /* the others have a quarter left */
+        user.class = BUDGET_L4;
         while (enters(A, &answer))
             n++;
         assert_int_equal(n, cases[i].most);
