@@ -198,6 +198,7 @@ def in_redis(setting):
     counted = Counted(setting.folder)
     redis.under = counted.under
     redis.start()
+    redis.client().config_set("hz", 1)  # its own chores, ten times a second, are no part of an event
     try:
         return {"redis: a dispatch": dispatches_in_redis(setting, redis, counted),
                 "redis: a callback": callbacks_in_redis(setting, redis, counted)}

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from lib.kafka import Kafka, write
 from lib.processes import BIN, Process, wait_for
-from lib.redis_server import RedisServer
+from lib.redis_server import USERS, RedisServer, set_user
 from lib.relay import Relay, http, payload, pull_request
 
 DRIVERS = BIN.parent / "bench"
@@ -60,6 +60,8 @@ class Setting:
                                                         ".github" / "allowlist.yml"),
                                    "HUD_API_URL": "", "CRCR_LOG_LEVEL": "info", **environment})
         redis.topic_prefix = relay.prefix
+        for user in USERS:  # with their own keys, as in production: to match keys of any prefix costs Redis much
+            set_user(redis.client(), user, prefix=relay.prefix.removesuffix(".") + ":")
         self.relays.append(relay)
         return relay
 
