@@ -28,10 +28,11 @@ def measure(setting, _):
             Row("fold: callbacks/s here, start included", "", f"{2 * JOBS / seconds:,.0f}")]
 
 
-def write_callbacks(setting, relay, jobs=range(JOBS)):
+def write_callbacks(setting, relay, jobs=range(JOBS), **how):
+    """how: settings of the producer."""
     now_ms = int(time.time() * 1000)
     producer = Producer({"bootstrap.servers": setting.kafka.brokers, "linger.ms": 20,
-                         "partitioner": "murmur2_random"})
+                         "partitioner": "murmur2_random", **how})
     for job in jobs:
         for completed in (False, True):
             value = callback_body(setting, f"fold-{job}", job + 1, completed)
