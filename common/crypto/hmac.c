@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DIGEST_BYTES = 32 };
-
 /* SHA-256 cannot fail on bytes in memory; when it does, this process is broken. */
 static void require(bool done, const char *what)
 {
@@ -28,24 +26,29 @@ static void put_hex(const unsigned char *bytes, size_t n, char *to)
     to[2 * n] = '\0';
 }
 
-void hmac_sha256_hex(struct str key, struct str data, char hex[SHA256_HEX_SIZE])
+void hmac_sha256(struct str key, struct str data, unsigned char digest[SHA256_BYTES])
 {
     /* A NULL key would mean "the one before". */
     const char *key_bytes = key.ptr ? key.ptr : "";
-    unsigned char digest[DIGEST_BYTES];
     unsigned int n = 0;
     bool done = HMAC(EVP_sha256(), key_bytes, (int)key.len, (const unsigned char *)data.ptr,
                      data.len, digest, &n);
-    require(done && n == DIGEST_BYTES, "HMAC-SHA256");
+    require(done && n == SHA256_BYTES, "HMAC-SHA256");
+}
+
+void hmac_sha256_hex(struct str key, struct str data, char hex[SHA256_HEX_SIZE])
+{
+    unsigned char digest[SHA256_BYTES];
+    hmac_sha256(key, data, digest);
     put_hex(digest, sizeof(digest), hex);
 }
 
 void sha256_hex(struct str data, char hex[SHA256_HEX_SIZE])
 {
-    unsigned char digest[DIGEST_BYTES];
+    unsigned char digest[SHA256_BYTES];
     unsigned int n = 0;
     bool done = EVP_Digest(data.ptr, data.len, digest, &n, EVP_sha256(), NULL) == 1;
-    require(done && n == DIGEST_BYTES, "SHA-256");
+    require(done && n == SHA256_BYTES, "SHA-256");
     put_hex(digest, sizeof(digest), hex);
 }
 

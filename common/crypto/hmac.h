@@ -6,9 +6,12 @@
 #include "../base/err.h"
 #include "../base/str.h"
 
+#define SHA256_BYTES    32
 #define SHA256_HEX_SIZE 65
 
-/* HMAC-SHA256 (RFC 2104) of data under key as 64 lower-case hex digits and a NUL. */
+/* HMAC-SHA256 (RFC 2104) of data under key. */
+void hmac_sha256(struct str key, struct str data, unsigned char digest[SHA256_BYTES]);
+/* The same as 64 lower-case hex digits and a NUL. */
 void hmac_sha256_hex(struct str key, struct str data, char hex[SHA256_HEX_SIZE]);
 /* SHA-256 (FIPS 180-4) of data, as hex. */
 void sha256_hex(struct str data, char hex[SHA256_HEX_SIZE]);

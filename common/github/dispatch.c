@@ -3,67 +3,58 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../base/json_put.h"
 #include "../base/mem.h"
 #include "../model/json_scan.h"
 #include "../model/limits.h"
 #include "payload_fit.h"
 
 #define EVENT_TYPE_MAX 100
-/* {"event_type":"…","client_payload":…} around the payload */
-#define BODY_MAX_BYTES (DISPATCH_PAYLOAD_MAX_BYTES + 256)
+/* {"event_type":"…","client_payload":…} around the payload; an escape has up to six bytes */
+#define BODY_MAX_BYTES (DISPATCH_PAYLOAD_MAX_BYTES + 64 + 6 * EVENT_TYPE_MAX)
 
-static void put_member(struct buf *to, const char *name, struct str text)
-{
-    if (!text.ptr)
-        return;
-    buf_printf(to, ",\"%s\":", name);
-    json_quote(to, text);
-}
-
-static void put_payload(struct buf *to, const struct dispatch *d, struct str callback_token,
+/* client_payload; false: GitHub would refuse it as too large. */
+static bool put_payload(struct buf *to, const struct dispatch *d, struct str callback_token,
                         bool with_trimmed)
 {
+    size_t begin = to->len;
     buf_puts(to, "{\"event_type\":");
     json_quote(to, str_of(d->event_type));
-    put_member(to, "delivery_id", d->delivery);
-    buf_puts(to, ",\"payload\":");
+    if (d->delivery.ptr)
+        json_put_text(to, "delivery_id", d->delivery);
+    json_put_name(to, "payload");
     buf_put(to, d->payload);
-    put_member(to, "callback_token", callback_token);
+    if (callback_token.ptr)
+        json_put_text(to, "callback_token", callback_token);
     if (with_trimmed) {
-        buf_puts(to, ",\"payload_trimmed\":");
+        json_put_name(to, "payload_trimmed");
         buf_put(to, d->trimmed);
     }
     buf_putc(to, '}');
+    return !buf_full(to) && to->len - begin <= DISPATCH_PAYLOAD_MAX_BYTES;
 }
 
 enum err dispatch_body(struct buf *to, const struct dispatch *d, struct str callback_token,
                        struct why *why)
 {
-    struct buf payload;
-    bool with_trimmed = d->trimmed.len > 0;
     if (str_of(d->event_type).len > EVENT_TYPE_MAX)
         return why_set(why, ERR_REFUSE, "event_type is longer than %d characters", EVENT_TYPE_MAX);
     if (!d->payload.len)
         return why_set(why, ERR_REFUSE, "there is no payload to dispatch");
-    buf_init(&payload, DISPATCH_PAYLOAD_MAX_BYTES);
-    put_payload(&payload, d, callback_token, with_trimmed);
-    if (buf_full(&payload) && with_trimmed) {
-        buf_clear(&payload);
-        put_payload(&payload, d, callback_token, false);
+    /* payload_trimmed goes first where there is no room for it. */
+    for (int with_trimmed = d->trimmed.len > 0; with_trimmed >= 0; with_trimmed--) {
+        buf_reset(to);
+        buf_puts(to, "{\"event_type\":");
+        json_quote(to, str_of(d->event_type));
+        json_put_name(to, "client_payload");
+        if (!put_payload(to, d, callback_token, with_trimmed))
+            continue;
+        buf_putc(to, '}');
+        return OK;
     }
-    if (buf_full(&payload)) {
-        buf_clear(&payload);
-        return why_set(why, ERR_REFUSE,
-                       "client_payload would be larger than GitHub's %d bytes (payload %zu)",
-                       DISPATCH_PAYLOAD_MAX_BYTES, d->payload.len);
-    }
-    buf_puts(to, "{\"event_type\":");
-    json_quote(to, str_of(d->event_type));
-    buf_puts(to, ",\"client_payload\":");
-    buf_put(to, buf_str(&payload));
-    buf_putc(to, '}');
-    buf_clear(&payload);
-    return OK;
+    return why_set(why, ERR_REFUSE,
+                   "client_payload would be larger than GitHub's %d bytes (payload %zu)",
+                   DISPATCH_PAYLOAD_MAX_BYTES, d->payload.len);
 }
 
 struct sending {
@@ -90,7 +81,6 @@ static enum err make_body(void *opaque, int64_t sent_ms, struct str *ret, struct
     char *CLEANUP(mem_free_char) token = NULL;
     enum err err =
         s->dispatch.sign ? s->dispatch.sign(s->dispatch.sign_opaque, sent_ms, &token, why) : OK;
-    buf_reset(&s->body);
     if (!err)
         err = dispatch_body(&s->body, &s->dispatch, str_of(token), why);
     *ret = buf_str(&s->body);

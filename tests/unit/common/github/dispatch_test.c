@@ -66,6 +66,31 @@ static void too_large_first_costs_the_list_of_what_was_trimmed(void **state)
     free(large);
 }
 
+/* GitHub's limit is on client_payload: what is around it counts for nothing. */
+static void a_client_payload_of_the_limit_goes_and_one_byte_more_does_not(void **state)
+{
+    (void)state;
+    struct dispatch d = example(STR_LIT("1"));
+    struct buf body = BUF_INIT(70000);
+    struct why why;
+    char *large = malloc(66000);
+    assert_int_equal(dispatch_body(&body, &d, STR_LIT("a.b.c"), &why), OK);
+    size_t around = strlen("{\"event_type\":\"pull_request\",\"client_payload\":}");
+    size_t room = 65535 - (body.len - around) + 1;
+    memset(large, '1', 66000);
+    d.payload = (struct str){ large, room };
+    assert_int_equal(dispatch_body(&body, &d, STR_LIT("a.b.c"), &why), OK);
+    assert_int_equal(body.len, around + 65535);
+    d.payload.len++;
+    assert_int_equal(dispatch_body(&body, &d, STR_LIT("a.b.c"), &why), ERR_REFUSE);
+    d.payload.len = room; /* the same buffer again */
+    d.trimmed = STR_LIT("[\"x\"]");
+    assert_int_equal(dispatch_body(&body, &d, STR_LIT("a.b.c"), &why), OK);
+    assert_int_equal(body.len, around + 65535);
+    buf_clear(&body);
+    free(large);
+}
+
 static void nothing_to_send_is_refused(void **state)
 {
     (void)state;
@@ -83,6 +108,7 @@ int main(void)
         cmocka_unit_test(the_payload_is_spliced_byte_for_byte),
         cmocka_unit_test(what_is_absent_is_not_there),
         cmocka_unit_test(too_large_first_costs_the_list_of_what_was_trimmed),
+        cmocka_unit_test(a_client_payload_of_the_limit_goes_and_one_byte_more_does_not),
         cmocka_unit_test(nothing_to_send_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
