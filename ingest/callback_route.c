@@ -8,6 +8,7 @@
 
 #include "../common/base/clock.h"
 #include "../common/base/mem.h"
+#include "../common/crypto/jwt.h"
 #include "../common/model/ids.h"
 #include "../common/view/claims.h"
 #include "../common/view/jobs.h"
@@ -75,7 +76,9 @@ void callback_begin(struct callback_route *r, struct http_exchange *x)
 struct visit {
     const struct worker *worker;
     struct request request;
-    char *claims, *issuer;
+    struct jwt *token;
+    struct str issuer;
+    bool keys_missing; /* of the token's issuer */
     struct run_claims run;
     struct callback_body body;
     const struct allowlist_version *version;
@@ -98,33 +101,29 @@ static int keys_wait_ms(const struct visit *t)
 static bool step_token(struct visit *t)
 {
     struct str token;
-    return callback_bearer(http_header(t->request.x, "Authorization"), &token, &t->verdict) &&
-           oidc_verify(t->worker->route->options.oidc, token, keys_wait_ms(t), &t->claims,
-                       &t->issuer, &t->verdict);
-}
-
-/* It may wait for them, and this worker may not. */
-static bool keys_are_missing(const struct visit *t)
-{
-    return t->worker->line == &t->worker->route->ready && t->verdict.reason &&
-           strcmp(t->verdict.reason, "issuer_keys") == 0;
+    if (!callback_bearer(http_header(t->request.x, "Authorization"), &token, &t->verdict))
+        return false;
+    enum oidc_result result = oidc_verify(t->worker->route->options.oidc, token, keys_wait_ms(t),
+                                          &t->token, &t->issuer, &t->verdict);
+    t->keys_missing = result == OIDC_NO_KEYS;
+    return result == OIDC_VERIFIED;
 }
 
 /* Before the topic has been read no pipeline is registered and no issuer mapped: that is no reason
  * to turn one away for good. */
 static bool step_identity(struct visit *t)
 {
-    if (identity_check(str_of(t->issuer), str_of(t->claims), t->version->providers, t->request.repo,
+    if (identity_check(t->issuer, jwt_claims(t->token), t->version->providers, t->request.repo,
                        &t->verdict))
-        return oidc_owner_check(t->worker->route->options.oidc, str_of(t->issuer),
-                                str_of(t->request.repo), &t->verdict);
+        return oidc_owner_check(t->worker->route->options.oidc, t->issuer, str_of(t->request.repo),
+                                &t->verdict);
     return !t->version->list && callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
 }
 
 static bool step_allowlist(struct visit *t)
 {
     return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict) &&
-           identity_ids_check(str_of(t->issuer), str_of(t->claims), t->entry, &t->verdict);
+           identity_ids_check(t->issuer, jwt_claims(t->token), t->entry, &t->verdict);
 }
 
 /* ---- 4: rate --------------------------------------------------------------------------------- */
@@ -157,7 +156,7 @@ static bool step_rate(struct visit *t)
 /* Only now: parsing costs, and whoever has a token of the issuer could have us do it. */
 static bool step_body(struct visit *t)
 {
-    run_claims_read(str_of(t->issuer), str_of(t->claims), &t->run);
+    run_claims_read(t->issuer, jwt_claims(t->token), &t->run);
     if (!callback_body_read(http_body(t->request.x), str_of(t->run.run_attempt), &t->body,
                             &t->verdict))
         return false;
@@ -260,7 +259,7 @@ static void publish(struct visit *t)
     const struct callback *fields = &t->body.fields;
     const struct callback_origin origin = { .repo = t->entry->repo,
                                             .level = t->entry->level,
-                                            .issuer = str_of(t->issuer),
+                                            .issuer = t->issuer,
                                             .run_attempt = str_of(t->run.run_attempt),
                                             .received_ms = http_received_ms(t->request.x) };
     struct headers headers;
@@ -297,15 +296,15 @@ static bool steps_run(const struct worker *worker, struct http_exchange *x, int6
     bool accepted = true;
     for (size_t i = 0; accepted && i < sizeof(steps) / sizeof(steps[0]); i++)
         accepted = steps[i](t);
-    bool must_wait = !accepted && keys_are_missing(t);
+    /* It may wait for them, and this worker may not. */
+    bool must_wait = t->keys_missing && worker->line == &worker->route->ready;
     if (accepted)
         publish(t);
     else if (!must_wait)
         responder_answer(o->responder, &t->request, &t->verdict);
     callback_body_clear(&t->body);
     allowlist_feed_release(o->feed, t->version);
-    free(t->claims);
-    free(t->issuer);
+    jwt_free(t->token);
     free(t);
     return !must_wait;
 }

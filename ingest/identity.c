@@ -88,24 +88,16 @@ static bool pipeline_check(const json_t *claims, const struct provider *provider
     return repo_set(repo, found->repo, v);
 }
 
-bool identity_check(struct str issuer, struct str claims, const struct providers *providers,
+bool identity_check(struct str issuer, const json_t *claims, const struct providers *providers,
                     char repo[REPO_MAX + 1], struct verdict *v)
 {
-    json_error_t fault;
-    json_t *document = json_loadb(claims.ptr, claims.len, JSON_REJECT_DUPLICATES, &fault);
-    if (!json_is_object(document)) {
-        json_decref(document);
-        return verdict_refuse(v, 401, "claims_malformed", "the token's claims are no JSON object");
-    }
     const struct provider *provider = providers_of(providers, issuer);
-    bool known = provider ? pipeline_check(document, provider, repo, v)
-                          : repo_set(repo, claim_text(document, "repository"), v);
-    json_decref(document);
-    return known;
+    return provider ? pipeline_check(claims, provider, repo, v)
+                    : repo_set(repo, claim_text(claims, "repository"), v);
 }
 
-bool identity_ids_check(struct str issuer, struct str claims, const struct allowlist_entry *entry,
-                        struct verdict *v)
+bool identity_ids_check(struct str issuer, const json_t *claims,
+                        const struct allowlist_entry *entry, struct verdict *v)
 {
     const struct {
         const char *claim;
@@ -114,10 +106,9 @@ bool identity_ids_check(struct str issuer, struct str claims, const struct allow
                    { "repository_owner_id", entry->owner_id } };
     if (!str_is(issuer, CALLBACK_ISSUER_ACTIONS))
         return true;
-    json_auto_t *document = json_loadb(claims.ptr, claims.len, JSON_REJECT_DUPLICATES, NULL);
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         char number[32], id[STR_NUMBER_SIZE];
-        struct str text = claim_as_text(json_object_get(document, wanted[i].claim), number);
+        struct str text = claim_as_text(json_object_get(claims, wanted[i].claim), number);
         if (wanted[i].id > 0 && !str_eq(text, str_number(id, wanted[i].id)))
             return verdict_refuse(v, 403, "other_repository",
                                   "claim %s is not the one of the allowlist: its name was "
@@ -129,16 +120,14 @@ bool identity_ids_check(struct str issuer, struct str claims, const struct allow
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-void run_claims_read(struct str issuer, struct str claims, struct run_claims *ret)
+void run_claims_read(struct str issuer, const json_t *claims, struct run_claims *ret)
 {
     *ret = (struct run_claims){ .wanted = str_is(issuer, CALLBACK_ISSUER_ACTIONS) };
     if (!ret->wanted)
         return;
-    json_t *document = json_loadb(claims.ptr, claims.len, JSON_REJECT_DUPLICATES, NULL);
     /* GitHub sends both as text. */
-    (void)str_copy(ret->run_id, sizeof(ret->run_id), claim_text(document, "run_id"));
-    (void)str_copy(ret->run_attempt, sizeof(ret->run_attempt), claim_text(document, "run_attempt"));
-    json_decref(document);
+    (void)str_copy(ret->run_id, sizeof(ret->run_id), claim_text(claims, "run_id"));
+    (void)str_copy(ret->run_attempt, sizeof(ret->run_attempt), claim_text(claims, "run_attempt"));
 }
 
 static bool claim_check(const char *name, const char *claim, const char *field, struct verdict *v)

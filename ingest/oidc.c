@@ -204,49 +204,53 @@ static void keyset_put(struct oidc *o, struct keyset *keys)
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-static bool token_peek(const struct oidc *o, struct str token, struct jwt_hint *hint,
-                       size_t *issuer, struct verdict *v)
+/* *ret is the caller's, also when it is refused. *issuer: its number. */
+static bool token_read(const struct oidc *o, struct str text, struct jwt **ret, size_t *issuer,
+                       struct verdict *v)
 {
     struct why why;
-    if (jwt_peek(token, hint, &why))
+    if (jwt_read(ret, text, &why))
         return verdict_refuse(v, 401, "token_malformed", "%s", why.text);
-    if (strcmp(hint->alg, "RS256") != 0)
+    if (!str_is(jwt_header(*ret, "alg"), "RS256"))
         return verdict_refuse(v, 401, "token_algorithm", "only tokens signed with RS256 are taken");
-    for (size_t k = 0; k < o->n; k++) {
-        if (strcmp(o->issuers[k].name, hint->issuer) != 0)
-            continue;
-        *issuer = k;
-        return true;
-    }
+    for (*issuer = 0; *issuer < o->n; ++*issuer)
+        if (str_is(jwt_claim(*ret, "iss"), o->issuers[*issuer].name))
+            return true;
     return verdict_refuse(v, 401, "token_issuer", "the token's issuer is not one that we trust");
 }
 
-bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v)
+bool oidc_glance(const struct oidc *o, struct str text, struct verdict *v)
 {
-    struct jwt_hint hint;
+    struct jwt *CLEANUP(jwt_cleanup) token = NULL;
     size_t issuer;
-    return token_peek(o, token, &hint, &issuer, v);
+    return token_read(o, text, &token, &issuer, v);
 }
 
-bool oidc_verify(struct oidc *o, struct str token, int wait_ms, char **claims, char **issuer,
-                 struct verdict *v)
+enum oidc_result oidc_verify(struct oidc *o, struct str text, int wait_ms, struct jwt **ret,
+                             struct str *issuer, struct verdict *v)
 {
-    struct jwt_hint hint;
+    struct jwt *CLEANUP(jwt_cleanup) token = NULL;
     size_t k;
-    if (!token_peek(o, token, &hint, &k, v))
-        return false;
-    struct keyset *keys = keyset_get(&o->issuers[k], str_of(hint.kid), wait_ms);
-    if (!keys)
-        return verdict_later(v, 503, "issuer_keys", 5, "the keys of %s cannot be had now",
-                             hint.issuer);
+    if (!token_read(o, text, &token, &k, v))
+        return OIDC_REFUSED;
+    struct keyset *keys = keyset_get(&o->issuers[k], jwt_header(token, "kid"), wait_ms);
+    if (!keys) {
+        (void)verdict_later(v, 503, "issuer_keys", 5, "the keys of %s cannot be had now",
+                            o->issuers[k].name);
+        return OIDC_NO_KEYS;
+    }
     struct why why;
     enum err err = jwt_verify_rs256(token, keys->jwks, OIDC_AUDIENCE, clock_wall_ms() / 1000,
-                                    OIDC_LEEWAY_S, claims, &why);
+                                    OIDC_LEEWAY_S, &why);
     keyset_put(o, keys);
-    if (err)
-        return verdict_refuse(v, 401, "token_bad", "%s", why.text);
-    *issuer = mem_dup(hint.issuer);
-    return true;
+    if (err) {
+        (void)verdict_refuse(v, 401, "token_bad", "%s", why.text);
+        return OIDC_REFUSED;
+    }
+    *issuer = str_of(o->issuers[k].name);
+    *ret = token;
+    token = NULL;
+    return OIDC_VERIFIED;
 }
 
 bool oidc_owner_check(const struct oidc *o, struct str issuer, struct str repo, struct verdict *v)

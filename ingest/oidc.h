@@ -12,6 +12,7 @@
 #define OIDC_LEEWAY_S 60
 
 struct oidc;
+struct jwt;
 
 struct oidc_options {    /* borrowed for the call */
     const char *issuers; /* "issuer=jwks-url owner owner,issuer=jwks-url" */
@@ -31,11 +32,16 @@ void oidc_free(struct oidc *o);
 /* What the token says of itself: form, algorithm, a known issuer. Cheap, and no proof of anything.
  * 401 otherwise. */
 bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v) MUST_CHECK;
-/* Verifies the token. 401: it is bad. 503: its key is not known, and the issuer could not be asked
- * within wait_ms whether it is one of its keys.
- * *claims (JSON) and *issuer are the caller's to free. */
-bool oidc_verify(struct oidc *o, struct str token, int wait_ms, char **claims, char **issuer,
-                 struct verdict *v) MUST_CHECK;
+enum oidc_result {
+    OIDC_VERIFIED,
+    OIDC_REFUSED, /* 401: it is bad */
+    OIDC_NO_KEYS, /* 503: its key is not known, and the issuer could not be asked whether it is one
+                   * of its keys within wait_ms */
+};
+/* Verifies the token. *ret is the caller's to free, *issuer lives as long as o; *v is untouched.
+ * Else *v says why not. */
+enum oidc_result oidc_verify(struct oidc *o, struct str token, int wait_ms, struct jwt **ret,
+                             struct str *issuer, struct verdict *v) MUST_CHECK;
 
 /* Whether that issuer, of oidc_verify, may speak for the owner of owner/repo. GitHub and Buildkite
  * may for all: they prove it by themselves, or the providers file says who. 403 otherwise. */

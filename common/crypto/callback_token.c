@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/json_put.h"
 #include "../base/mem.h"
 #include "jwt.h"
 
@@ -11,7 +12,8 @@ enum {
     KEYS_MAX = 16,
     KID_MAX = 64,
     SECRET_MIN_BYTES = 32, /* RFC 7518 section 3.2: as long as the hash */
-    LEEWAY_S = 60,         /* replicas' clocks differ */
+    CLAIMS_MAX_BYTES = 4096,
+    LEEWAY_S = 60, /* replicas' clocks differ */
 };
 static const int64_t LIFE_S = 35 * 86400; /* GitHub allows re-runs, which reuse it, for 30 days */
 
@@ -103,17 +105,20 @@ enum err callback_token_sign(const struct callback_keys *keys, const struct call
                              char **ret, struct why *why)
 {
     int64_t expires_s = token->expires_s ? token->expires_s : token->issued_s + LIFE_S;
-    json_t *claims =
-        json_pack("{s:s, s:s, s:I, s:s, s:I, s:I, s:I}", "delivery_id", token->delivery, "repo",
-                  token->repo, "pr_number", (json_int_t)token->pr, "head_sha", token->head_sha,
-                  "dispatched_at", (json_int_t)token->dispatched_ms, "iat",
-                  (json_int_t)token->issued_s, "exp", (json_int_t)expires_s);
-    char *CLEANUP(mem_free_char) text = claims ? json_dumps(claims, JSON_COMPACT) : NULL;
-    json_decref(claims);
-    if (!text)
-        return why_set(why, ERR_REFUSE, "the callback_token's fields are not UTF-8");
+    struct buf CLEANUP(buf_clear) claims = BUF_INIT(CLAIMS_MAX_BYTES);
+    json_put_begin(&claims, NULL, '{');
+    json_put_text(&claims, "delivery_id", str_of(token->delivery));
+    json_put_text(&claims, "repo", str_of(token->repo));
+    json_put_number(&claims, "pr_number", token->pr);
+    json_put_text(&claims, "head_sha", str_of(token->head_sha));
+    json_put_number(&claims, "dispatched_at", token->dispatched_ms);
+    json_put_number(&claims, "iat", token->issued_s);
+    json_put_number(&claims, "exp", expires_s);
+    buf_putc(&claims, '}');
+    if (buf_full(&claims))
+        return why_set(why, ERR_REFUSE, "the callback_token's fields are too long");
     const struct callback_key *first = &keys->keys[0];
-    return jwt_sign_hs256(str_of(first->secret), str_of(first->kid), str_of(text), ret, why);
+    return jwt_sign_hs256(str_of(first->secret), str_of(first->kid), buf_str(&claims), ret, why);
 }
 
 static bool get_text(const json_t *claims, const char *name, char *to, size_t size)
@@ -142,20 +147,18 @@ static bool read_claims(const json_t *claims, struct callback_token *t)
 enum err callback_token_verify(const struct callback_keys *keys, struct str text, int64_t now_s,
                                struct callback_token *ret, struct why *why)
 {
-    struct jwt_hint hint;
-    enum err err = jwt_peek(text, &hint, why);
+    struct jwt *CLEANUP(jwt_cleanup) jwt = NULL;
+    struct callback_token token;
+    enum err err = jwt_read(&jwt, text, why);
     if (err)
         return why_prefix(why, err, "callback_token");
-    const struct callback_key *key = find(keys, str_of(hint.kid));
+    const struct callback_key *key = find(keys, jwt_header(jwt, "kid"));
     if (!key)
         return why_set(why, ERR_REFUSE, "callback_token: the kid is unknown");
-    char *CLEANUP(mem_free_char) payload = NULL;
-    err = jwt_verify_hs256(text, str_of(key->secret), now_s, LEEWAY_S, &payload, why);
+    err = jwt_verify_hs256(jwt, str_of(key->secret), now_s, LEEWAY_S, why);
     if (err)
         return why_prefix(why, err, "callback_token");
-    struct callback_token token;
-    json_auto_t *claims = json_loads(payload, JSON_REJECT_DUPLICATES, NULL);
-    if (!read_claims(claims, &token))
+    if (!read_claims(jwt_claims(jwt), &token))
         return why_set(why, ERR_REFUSE, "callback_token: a claim is missing or of the wrong type");
     *ret = token;
     return OK;

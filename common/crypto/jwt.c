@@ -3,10 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/json_text.h"
 #include "../base/mem.h"
+#include "hmac.h"
 #include "jwt_private.h"
 
-enum { TOKEN_MAX_BYTES = 16 * 1024 }; /* GitHub's are about 2 KB */
+enum {
+    TOKEN_MAX_BYTES = 16 * 1024, /* GitHub's are about 2 KB */
+    ALG_MAX_BYTES = 15,
+    NAME_MAX_BYTES = 255, /* of kid and iss */
+};
 
 static void jws_clear(cjose_jws_t **jws)
 {
@@ -51,19 +57,39 @@ enum err jwt_sign_rs256(const struct jwt_key *key, struct str kid, struct str cl
     return sign(jwt_key_jwk(key), "RS256", kid, claims, ret, why);
 }
 
-static cjose_jwk_t *jwk_of_secret(struct str secret)
+static void put_base64url(struct buf *to, struct str bytes)
 {
-    cjose_err err;
-    return cjose_jwk_create_oct_spec((const uint8_t *)secret.ptr, secret.len, &err);
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    unsigned bits = 0, n = 0; /* n bits of it are not written yet */
+    for (size_t i = 0; i < bytes.len; i++) {
+        bits = bits << 8 | (unsigned char)bytes.ptr[i];
+        for (n += 8; n >= 6; n -= 6)
+            buf_putc(to, digits[bits >> (n - 6) & 63]);
+    }
+    if (n)
+        buf_putc(to, digits[bits << (6 - n) & 63]);
 }
 
+/* Not by cjose, which builds three documents for it: each dispatch has one. */
 enum err jwt_sign_hs256(struct str secret, struct str kid, struct str claims, char **ret,
                         struct why *why)
 {
-    cjose_jwk_t *jwk = jwk_of_secret(secret);
-    enum err err = sign(jwk, "HS256", kid, claims, ret, why);
-    cjose_jwk_release(jwk);
-    return err;
+    struct buf CLEANUP(buf_clear) header = BUF_INIT(TOKEN_MAX_BYTES);
+    struct buf CLEANUP(buf_clear) token = BUF_INIT(TOKEN_MAX_BYTES);
+    unsigned char digest[SHA256_BYTES];
+    buf_puts(&header, "{\"alg\":\"HS256\",\"kid\":");
+    json_text_put(&header, kid);
+    buf_puts(&header, ",\"typ\":\"JWT\"}");
+    put_base64url(&token, buf_str(&header));
+    buf_putc(&token, '.');
+    put_base64url(&token, claims);
+    hmac_sha256(secret, buf_str(&token), digest);
+    buf_putc(&token, '.');
+    put_base64url(&token, (struct str){ (const char *)digest, sizeof(digest) });
+    if (buf_full(&header) || buf_full(&token))
+        return why_set(why, ERR_REFUSE, "the claims are too large for a token");
+    *ret = buf_take(&token, NULL);
+    return OK;
 }
 
 /* ---- reading ---- */
@@ -106,12 +132,6 @@ static enum err import(struct str token, cjose_jws_t **ret, struct why *why)
     return OK;
 }
 
-/* Borrowed from the token; absent when the member is none or no string. */
-static struct str header_get(cjose_jws_t *jws, const char *name)
-{
-    return str_of(json_string_value(json_object_get(cjose_jws_get_protected(jws), name)));
-}
-
 static struct str plaintext(const cjose_jws_t *jws)
 {
     uint8_t *bytes;
@@ -135,36 +155,74 @@ static enum err parse_claims(struct str text, json_t **ret, struct why *why)
     return OK;
 }
 
-enum err jwt_peek(struct str token, struct jwt_hint *ret, struct why *why)
+struct jwt {
+    cjose_jws_t *jws;
+    json_t *claims;
+};
+
+static struct str text_of(const json_t *object, const char *name)
 {
-    cjose_jws_t *CLEANUP(jws_clear) jws = NULL;
-    json_auto_t *claims = NULL;
-    enum err err = import(token, &jws, why);
+    const json_t *value = json_object_get(object, name);
+    return (struct str){ json_string_value(value), json_string_length(value) };
+}
+
+enum err jwt_read(struct jwt **ret, struct str token, struct why *why)
+{
+    struct jwt *t = mem_alloc(1, sizeof(*t));
+    enum err err = import(token, &t->jws, why);
     if (!err)
-        err = parse_claims(plaintext(jws), &claims, why);
+        err = parse_claims(plaintext(t->jws), &t->claims, why);
+    if (!err &&
+        (jwt_header(t, "alg").len > ALG_MAX_BYTES || jwt_header(t, "kid").len > NAME_MAX_BYTES ||
+         text_of(t->claims, "iss").len > NAME_MAX_BYTES))
+        err = why_set(why, ERR_REFUSE, "the token's alg, kid or iss is too long");
     if (err)
-        return err;
-    struct jwt_hint hint;
-    struct str issuer = str_of(json_string_value(json_object_get(claims, "iss")));
-    if (!str_copy(hint.alg, sizeof(hint.alg), header_get(jws, "alg")) ||
-        !str_copy(hint.kid, sizeof(hint.kid), header_get(jws, "kid")) ||
-        !str_copy(hint.issuer, sizeof(hint.issuer), issuer))
-        return why_set(why, ERR_REFUSE, "the token's alg, kid or iss is too long");
-    *ret = hint;
-    return OK;
+        jwt_free(t);
+    else
+        *ret = t;
+    return err;
+}
+
+void jwt_free(struct jwt *t)
+{
+    if (!t)
+        return;
+    cjose_jws_release(t->jws);
+    json_decref(t->claims);
+    free(t);
+}
+
+void jwt_cleanup(struct jwt **t)
+{
+    jwt_free(*t);
+}
+
+struct str jwt_header(const struct jwt *t, const char *name)
+{
+    return text_of(cjose_jws_get_protected(t->jws), name);
+}
+
+struct str jwt_claim(const struct jwt *t, const char *name)
+{
+    return text_of(t->claims, name);
+}
+
+const struct json_t *jwt_claims(const struct jwt *t)
+{
+    return t->claims;
 }
 
 /* ---- verifying ---- */
 
 /* Checked before a key is chosen. "crit" names extensions that must be understood (RFC 7515 section
  * 4.1.11), and we know none. */
-static enum err check_header(cjose_jws_t *jws, const char *alg, struct why *why)
+static enum err check_header(const struct jwt *t, const char *alg, struct why *why)
 {
-    struct str found = header_get(jws, "alg");
+    struct str found = jwt_header(t, "alg");
     if (!str_is(found, alg))
         return why_set(why, ERR_REFUSE, "the token's algorithm is %.*s; only %s is accepted",
                        found.len < 32 ? (int)found.len : 32, found.ptr ? found.ptr : "", alg);
-    if (json_object_get(cjose_jws_get_protected(jws), "crit"))
+    if (json_object_get(cjose_jws_get_protected(t->jws), "crit"))
         return why_set(why, ERR_REFUSE, "the token asks for extensions (crit) that are unknown");
     return OK;
 }
@@ -209,58 +267,44 @@ static enum err check_audience(const json_t *claims, const char *audience, struc
     return why_set(why, ERR_REFUSE, "the token's audience is not %s", audience);
 }
 
-/* audience NULL: not asked for. */
-static enum err check_claims(const cjose_jws_t *jws, const char *audience, int64_t now_s,
-                             int leeway_s, char **ret, struct why *why)
+enum err jwt_verify_rs256(const struct jwt *t, const struct jwks *set, const char *audience,
+                          int64_t now_s, int leeway_s, struct why *why)
 {
-    struct str text = plaintext(jws);
-    json_auto_t *claims = NULL;
-    enum err err = parse_claims(text, &claims, why);
-    if (!err)
-        err = check_times(claims, now_s, leeway_s, why);
-    if (!err && audience)
-        err = check_audience(claims, audience, why);
-    if (!err)
-        *ret = str_dup(text);
-    return err;
-}
-
-enum err jwt_verify_rs256(struct str token, const struct jwks *set, const char *audience,
-                          int64_t now_s, int leeway_s, char **claims, struct why *why)
-{
-    cjose_jws_t *CLEANUP(jws_clear) jws = NULL;
-    enum err err = import(token, &jws, why);
-    if (!err)
-        err = check_header(jws, "RS256", why);
+    enum err err = check_header(t, "RS256", why);
     if (err)
         return err;
-    struct str kid = header_get(jws, "kid");
+    struct str kid = jwt_header(t, "kid");
     if (!jwks_has(set, kid))
         return why_set(why, ERR_REFUSE, "the token's key (kid %.*s) is not in the issuer's set",
                        kid.len < 64 ? (int)kid.len : 64, kid.ptr ? kid.ptr : "absent");
     const cjose_jwk_t *jwk;
     for (size_t i = 0; (jwk = jwks_candidate(set, kid, i)); i++) {
         cjose_err cerr;
-        if (cjose_jws_verify(jws, jwk, &cerr))
-            return check_claims(jws, audience, now_s, leeway_s, claims, why);
+        if (!cjose_jws_verify(t->jws, jwk, &cerr))
+            continue;
+        err = check_times(t->claims, now_s, leeway_s, why);
+        return err || !audience ? err : check_audience(t->claims, audience, why);
     }
     return why_set(why, ERR_REFUSE, "the token's signature is wrong");
 }
 
-enum err jwt_verify_hs256(struct str token, struct str secret, int64_t now_s, int leeway_s,
-                          char **claims, struct why *why)
+static cjose_jwk_t *jwk_of_secret(struct str secret)
 {
-    cjose_jws_t *CLEANUP(jws_clear) jws = NULL;
-    enum err err = import(token, &jws, why);
-    if (!err)
-        err = check_header(jws, "HS256", why);
+    cjose_err err;
+    return cjose_jwk_create_oct_spec((const uint8_t *)secret.ptr, secret.len, &err);
+}
+
+enum err jwt_verify_hs256(const struct jwt *t, struct str secret, int64_t now_s, int leeway_s,
+                          struct why *why)
+{
+    enum err err = check_header(t, "HS256", why);
     if (err)
         return err;
     cjose_jwk_t *jwk = jwk_of_secret(secret);
     cjose_err cerr;
-    bool genuine = jwk && cjose_jws_verify(jws, jwk, &cerr);
+    bool genuine = jwk && cjose_jws_verify(t->jws, jwk, &cerr);
     cjose_jwk_release(jwk);
     if (!genuine)
         return why_set(why, ERR_REFUSE, "the token's signature is wrong");
-    return check_claims(jws, NULL, now_s, leeway_s, claims, why);
+    return check_times(t->claims, now_s, leeway_s, why);
 }

@@ -27,25 +27,32 @@ enum err jwks_parse(struct jwks **ret, struct str json, struct why *why) MUST_CH
 void jwks_free(struct jwks *set);
 bool jwks_has(const struct jwks *set, struct str kid);
 
-/* The header fields and the *unverified* issuer, to choose keys by. kid may be empty. */
-struct jwt_hint {
-    char alg[16];
-    char kid[256];
-    char issuer[256];
-};
-enum err jwt_peek(struct str token, struct jwt_hint *ret, struct why *why) MUST_CHECK;
+/* A token taken apart: once, for all who look at it. ERR_REFUSE: it is no compact JWS, its claims
+ * are no JSON object, or its alg, kid or iss is longer than any that we know. */
+struct jwt;
+struct json_t; /* jansson's */
+enum err jwt_read(struct jwt **ret, struct str token, struct why *why) MUST_CHECK;
+void jwt_free(struct jwt *token);     /* NULL is fine */
+void jwt_cleanup(struct jwt **token); /* for CLEANUP */
+/* *Unverified*: a member of the header, to choose a key by; absent when it is none or no string.
+ * Borrowed from the token, as the claims. */
+struct str jwt_header(const struct jwt *token, const char *name);
+/* A claim that is a string, and all of them, an object. *Unverified* until jwt_verify_rs256 or
+ * jwt_verify_hs256 said OK. */
+struct str jwt_claim(const struct jwt *token, const char *name);
+const struct json_t *jwt_claims(const struct jwt *token);
 
 /* Verifies an RS256 token against the set: signature, then nbf, exp and iat with the leeway, then
  * aud (string or array; audience NULL asks for none). A token without exp, or with a crit header,
- * is refused. *claims is the payload text, the caller's. ERR_REFUSE with the reason otherwise.
- * now_s is seconds since 1970. */
-enum err jwt_verify_rs256(struct str token, const struct jwks *set, const char *audience,
-                          int64_t now_s, int leeway_s, char **claims, struct why *why) MUST_CHECK;
+ * is refused. ERR_REFUSE with the reason otherwise. now_s is seconds since 1970. */
+enum err jwt_verify_rs256(const struct jwt *token, const struct jwks *set, const char *audience,
+                          int64_t now_s, int leeway_s, struct why *why) MUST_CHECK;
 
-/* HS256 with shared secrets chosen by kid, for our own callback_token. */
+/* HS256 with shared secrets chosen by kid, for our own callback_token. ERR_REFUSE: the claims are
+ * larger than any token that is read (16 KiB). */
 enum err jwt_sign_hs256(struct str secret, struct str kid, struct str claims, char **ret,
                         struct why *why) MUST_CHECK;
-enum err jwt_verify_hs256(struct str token, struct str secret, int64_t now_s, int leeway_s,
-                          char **claims, struct why *why) MUST_CHECK;
+enum err jwt_verify_hs256(const struct jwt *token, struct str secret, int64_t now_s, int leeway_s,
+                          struct why *why) MUST_CHECK;
 
 #endif

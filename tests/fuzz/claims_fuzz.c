@@ -1,6 +1,7 @@
 /* Claims of verified tokens: what an issuer lets its users choose is theirs. Who is known is an
  * owner/repo, of an issuer that is mapped only what is registered. The first byte chooses the
  * issuer. */
+#include <jansson.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -43,13 +44,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     size_t which = data[0] % (sizeof(issuers) / sizeof(issuers[0]));
     struct str issuer = str_of(issuers[which].issuer);
-    struct str claims = { (const char *)data + 1, size - 1 };
+    json_t *claims =
+        json_loadb((const char *)data + 1, size - 1, JSON_REJECT_DUPLICATES, NULL); /* as jwt.c */
+    if (!json_is_object(claims)) {
+        json_decref(claims);
+        return 0;
+    }
     if (identity_check(issuer, claims, providers, repo, &v))
         must(repo_valid(str_of(repo)) &&
              (!issuers[which].repo || strcmp(repo, issuers[which].repo) == 0));
     else
         must(v.status == 401 || v.status == 403);
     run_claims_read(issuer, claims, &run);
+    json_decref(claims);
     must(run.wanted == !which);
     if (run.wanted) /* no claim is equal to no field */
         must(!run_claims_check(&run, &none, &v) && v.status == 403);

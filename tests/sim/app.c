@@ -166,9 +166,8 @@ static struct installation *installation_find(struct app *app, int64_t id)
 }
 
 /* https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app */
-static const char *claims_fault(const struct app *app, const char *text, int64_t now_s)
+static const char *claims_fault(const struct app *app, const json_t *claims, int64_t now_s)
 {
-    json_t *claims = json_loads(text, 0, NULL);
     const json_t *iss = json_object_get(claims, "iss"), *exp = json_object_get(claims, "exp");
     const char *fault = NULL;
     char issuer[64] = "";
@@ -183,26 +182,25 @@ static const char *claims_fault(const struct app *app, const char *text, int64_t
         fault = "'Expiration time' claim ('exp') is too far in the future";
     else if (!str_is(str_of(issuer), app->id))
         fault = "'Issuer' claim ('iss') must be the App's id";
-    json_decref(claims);
     return fault;
 }
 
 static bool authorise_app(struct app *app, struct str token, const struct call *call,
                           struct reply *reply)
 {
-    char *CLEANUP(mem_free_char) claims = NULL;
+    struct jwt *CLEANUP(jwt_cleanup) jwt = NULL;
     const char *fault;
     struct why why;
+    enum err err = jwt_read(&jwt, token, &why), verified = ERR_REFUSE;
 
-    for (size_t i = 0; !claims && i < app->keys.n; i++)
-        if (!jwt_verify_rs256(token, app->keys.at[i], NULL, call->now_ms / 1000, JWT_LEEWAY_S,
-                              &claims, &why))
-            break;
-    if (!claims) {
+    for (size_t i = 0; !err && verified && i < app->keys.n; i++)
+        verified =
+            jwt_verify_rs256(jwt, app->keys.at[i], NULL, call->now_ms / 1000, JWT_LEEWAY_S, &why);
+    if (verified) {
         reply_error(reply, 401, "A JSON web token could not be decoded (%s)", why.text);
         return false;
     }
-    fault = claims_fault(app, claims, call->now_ms / 1000);
+    fault = claims_fault(app, jwt_claims(jwt), call->now_ms / 1000);
     if (fault)
         reply_error(reply, 401, "%s", fault);
     return !fault;

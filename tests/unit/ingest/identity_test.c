@@ -8,6 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <jansson.h>
+
 #include "ingest/identity.h"
 
 #define ACTIONS "https://token.actions.githubusercontent.com"
@@ -63,7 +65,8 @@ static bool judge(const char *issuer, const char *claims)
 {
     repo[0] = '\0';
     verdict = (struct verdict){ 0 };
-    return identity_check(str_of(issuer), str_of(claims), providers, repo, &verdict);
+    json_auto_t *document = json_loads(claims, JSON_REJECT_DUPLICATES, NULL); /* as jwt.c */
+    return identity_check(str_of(issuer), document, providers, repo, &verdict);
 }
 
 static void assert_status(const char *issuer, const char *claims, int status)
@@ -116,8 +119,8 @@ static void unregistered_pipeline_is_403(void **state)
     const char claims[] = "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" ORG "\"}";
     assert_status(CALLBACK_ISSUER_BUILDKITE, claims, 403);
     struct verdict v;
-    assert_false(
-        identity_check(STR_LIT(CALLBACK_ISSUER_BUILDKITE), str_of(claims), NULL, repo, &v));
+    json_auto_t *document = json_loads(claims, JSON_REJECT_DUPLICATES, NULL); /* as jwt.c */
+    assert_false(identity_check(STR_LIT(CALLBACK_ISSUER_BUILDKITE), document, NULL, repo, &v));
     assert_int_equal(v.status, 403);
 }
 
@@ -182,8 +185,8 @@ static int ids_status(const char *issuer, const char *claims, int64_t repo_id, i
 {
     const struct allowlist_entry entry = { .repo_id = repo_id, .owner_id = owner_id };
     verdict = (struct verdict){ 0 };
-    return identity_ids_check(str_of(issuer), str_of(claims), &entry, &verdict) ? 200
-                                                                                : verdict.status;
+    json_auto_t *document = json_loads(claims, JSON_REJECT_DUPLICATES, NULL); /* as jwt.c */
+    return identity_ids_check(str_of(issuer), document, &entry, &verdict) ? 200 : verdict.status;
 }
 
 static void a_name_that_was_registered_anew_is_403(void **state)

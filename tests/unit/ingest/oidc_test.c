@@ -120,12 +120,17 @@ static struct oidc *oidc_open(int unknown_kid_ms)
 static int verify_within(struct oidc *oidc, const char *kid, int wait_ms)
 {
     char *CLEANUP(mem_free_char) token = token_for(ISSUER, kid);
-    char *CLEANUP(mem_free_char) claims = NULL, *CLEANUP(mem_free_char) name = NULL;
+    struct jwt *CLEANUP(jwt_cleanup) jwt = NULL;
+    struct str name;
     struct verdict v = { 0 };
-    if (!oidc_verify(oidc, str_of(token), wait_ms, &claims, &name, &v))
+    enum oidc_result result = oidc_verify(oidc, str_of(token), wait_ms, &jwt, &name, &v);
+    assert_int_equal(result, v.status == 0     ? OIDC_VERIFIED
+                             : v.status == 503 ? OIDC_NO_KEYS
+                                               : OIDC_REFUSED);
+    if (result)
         return v.status;
-    assert_non_null(strstr(claims, "\"o/r\""));
-    assert_string_equal(name, ISSUER);
+    assert_true(str_is(jwt_claim(jwt, "repository"), "o/r"));
+    assert_true(str_is(name, ISSUER));
     return 200;
 }
 

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include <jansson.h>
+
 #include "ingest/identity.h"
 
 static struct verdict verdict;
@@ -17,7 +19,8 @@ static bool taken(const char *issuer, const char *claims, const char *run_id, co
 {
     struct run_claims run;
     struct callback fields = { 0 };
-    run_claims_read(str_of(issuer), str_of(claims), &run);
+    json_auto_t *document = json_loads(claims, 0, NULL);
+    run_claims_read(str_of(issuer), document, &run);
     str_copy(fields.run_id, sizeof(fields.run_id), str_of(run_id));
     str_copy(fields.run_attempt, sizeof(fields.run_attempt), str_of(attempt));
     verdict = (struct verdict){ 0 };
@@ -70,8 +73,8 @@ static void tokens_of_other_cis_are_bound_to_no_run(void **state)
     struct run_claims run;
     assert_true(taken("https://agent.buildkite.com", "{}", "018e5c1a-7b1f", "3"));
     assert_true(taken("https://gitlab.example", "{\"run_id\":\"1\"}", "51", "1"));
-    run_claims_read(STR_LIT("https://gitlab.example"),
-                    STR_LIT("{\"run_id\":\"1\",\"run_attempt\":\"7\"}"), &run);
+    json_auto_t *document = json_loads("{\"run_id\":\"1\",\"run_attempt\":\"7\"}", 0, NULL);
+    run_claims_read(STR_LIT("https://gitlab.example"), document, &run);
     assert_string_equal(run.run_attempt, "");
 }
 

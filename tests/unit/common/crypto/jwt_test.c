@@ -4,7 +4,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,13 +54,24 @@ static char *rs256(const struct jwt_key *key, struct str kid, const char *claims
     return token;
 }
 
+static enum err verify_by(struct str token, const struct jwks *set, const char *audience,
+                          int64_t now_s, struct why *why)
+{
+    struct jwt *CLEANUP(jwt_cleanup) jwt = NULL;
+    enum err err = jwt_read(&jwt, token, why);
+    return err ? err : jwt_verify_rs256(jwt, set, audience, now_s, LEEWAY, why);
+}
+
 static enum err verify(const char *token, struct why *why)
 {
-    char *claims = NULL;
-    enum err err = jwt_verify_rs256(str_of(token), f.jwks_a, AUDIENCE, NOW, LEEWAY, &claims, why);
-    assert_int_equal(claims != NULL, err == OK);
-    free(claims);
-    return err;
+    return verify_by(str_of(token), f.jwks_a, AUDIENCE, NOW, why);
+}
+
+static enum err verify_hs256(struct str token, struct str secret, int64_t now_s, struct why *why)
+{
+    struct jwt *CLEANUP(jwt_cleanup) jwt = NULL;
+    enum err err = jwt_read(&jwt, token, why);
+    return err ? err : jwt_verify_hs256(jwt, secret, now_s, LEEWAY, why);
 }
 
 /* claims signed by a as ka; reason NULL: accepted. */
@@ -81,10 +94,12 @@ static void claims_come_back_as_they_were_signed(void **state)
     (void)state;
     const char *claims = "{ \"aud\":\"pytorch-cross-repo-ci-relay\", \"exp\":1800000001}";
     char *CLEANUP(mem_free_char) token = rs256(f.a, STR_LIT("ka"), claims);
-    char *CLEANUP(mem_free_char) back = NULL;
+    struct jwt *CLEANUP(jwt_cleanup) jwt = NULL;
     struct why why;
-    assert_int_equal(jwt_verify_rs256(str_of(token), f.jwks_a, AUDIENCE, NOW, 0, &back, &why), OK);
-    assert_string_equal(back, claims);
+    assert_int_equal(jwt_read(&jwt, str_of(token), &why), OK);
+    assert_int_equal(jwt_verify_rs256(jwt, f.jwks_a, AUDIENCE, NOW, 0, &why), OK);
+    char *CLEANUP(mem_free_char) back = json_dumps(jwt_claims(jwt), 0);
+    assert_string_equal(back, "{\"aud\": \"pytorch-cross-repo-ci-relay\", \"exp\": 1800000001}");
 }
 
 #define AUD "\"aud\":\"pytorch-cross-repo-ci-relay\""
@@ -155,10 +170,8 @@ static void key_confusion_is_refused(void **state)
     refused(forge("{\"alg\":\"RS256\",\"kid\":\"ka\"}", GOOD_CLAIMS, public_text), "signature");
 
     char *CLEANUP(mem_free_char) token = rs256(f.a, STR_LIT("ka"), GOOD_CLAIMS);
-    char *claims = NULL;
     struct why why;
-    assert_int_equal(jwt_verify_hs256(str_of(token), public_text, NOW, LEEWAY, &claims, &why),
-                     ERR_REFUSE);
+    assert_int_equal(verify_hs256(str_of(token), public_text, NOW, &why), ERR_REFUSE);
     assert_non_null(strstr(why.text, "algorithm is RS256; only HS256"));
 }
 
@@ -174,14 +187,11 @@ static void critical_extensions_are_refused(void **state)
     (void)state;
     char *CLEANUP(mem_free_char) token =
         forge("{\"alg\":\"HS256\",\"crit\":[\"b64\"],\"b64\":false}", GOOD_CLAIMS, SECRET);
-    char *claims = NULL;
     struct why why;
-    assert_int_equal(jwt_verify_hs256(str_of(token), SECRET, NOW, LEEWAY, &claims, &why),
-                     ERR_REFUSE);
+    assert_int_equal(verify_hs256(str_of(token), SECRET, NOW, &why), ERR_REFUSE);
     assert_non_null(strstr(why.text, "crit"));
     char *CLEANUP(mem_free_char) plain = forge("{\"alg\":\"HS256\"}", GOOD_CLAIMS, SECRET);
-    assert_int_equal(jwt_verify_hs256(str_of(plain), SECRET, NOW, LEEWAY, &claims, &why), OK);
-    free(claims);
+    assert_int_equal(verify_hs256(str_of(plain), SECRET, NOW, &why), OK);
 }
 
 static void a_changed_token_is_refused(void **state)
@@ -225,9 +235,7 @@ static void the_key_is_chosen_by_kid(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char *CLEANUP(mem_free_char) token = rs256(cases[i].key, cases[i].kid, GOOD_CLAIMS);
-        char *CLEANUP(mem_free_char) claims = NULL;
-        assert_int_equal(jwt_verify_rs256(str_of(token), set, AUDIENCE, NOW, LEEWAY, &claims, &why),
-                         cases[i].err);
+        assert_int_equal(verify_by(str_of(token), set, AUDIENCE, NOW, &why), cases[i].err);
     }
     jwks_free(set);
 }
@@ -246,10 +254,8 @@ static void *verify_often(void *token)
     size_t good = 0;
     for (int i = 0; i < 50; i++) {
         struct why why;
-        char *claims = NULL;
-        if (!jwt_verify_rs256(str_of(token), f.jwks_a, AUDIENCE, NOW, LEEWAY, &claims, &why))
+        if (!verify(token, &why))
             good++;
-        free(claims);
     }
     return good == 50 ? token : NULL;
 }
@@ -275,12 +281,65 @@ static void peek_shows_the_header_and_the_issuer(void **state)
     (void)state;
     char *CLEANUP(mem_free_char) token =
         rs256(f.a, STR_LIT("ka"), "{\"iss\":\"https://agent.buildkite.com\"}");
-    struct jwt_hint hint;
+    struct jwt *CLEANUP(jwt_cleanup) jwt = NULL;
     struct why why;
-    assert_int_equal(jwt_peek(str_of(token), &hint, &why), OK);
-    assert_string_equal(hint.alg, "RS256");
-    assert_string_equal(hint.kid, "ka");
-    assert_string_equal(hint.issuer, "https://agent.buildkite.com");
+    assert_int_equal(jwt_read(&jwt, str_of(token), &why), OK);
+    assert_true(str_is(jwt_header(jwt, "alg"), "RS256"));
+    assert_true(str_is(jwt_header(jwt, "kid"), "ka"));
+    assert_true(str_is(jwt_claim(jwt, "iss"), "https://agent.buildkite.com"));
+    assert_null(jwt_header(jwt, "crit").ptr);
+}
+
+/* They are compared with what we know, and written into logs. */
+static void names_that_are_too_long_are_refused(void **state)
+{
+    (void)state;
+    char name[300] = "", text[400];
+    struct why why;
+    struct jwt *jwt = NULL;
+    static const char *const heads[] = { "{\"alg\":\"%s\"}", "{\"alg\":\"RS256\",\"kid\":\"%s\"}",
+                                         "{\"iss\":\"%s\"}" };
+    memset(name, 'x', 256);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(text, sizeof(text), i == 0 ? heads[0] : i == 1 ? heads[1] : heads[2], name);
+        char *CLEANUP(mem_free_char) token =
+            i < 2 ? forge(text, "{}", SECRET) : forge("{\"alg\":\"RS256\"}", text, SECRET);
+        assert_int_equal(jwt_read(&jwt, str_of(token), &why), ERR_REFUSE);
+    }
+    assert_non_null(strstr(why.text, "too long"));
+    name[255] = '\0';
+    snprintf(text, sizeof(text), "{\"iss\":\"%s\"}", name);
+    char *CLEANUP(mem_free_char) token = forge("{\"alg\":\"RS256\"}", text, SECRET);
+    assert_int_equal(jwt_read(&jwt, str_of(token), &why), OK);
+    jwt_free(jwt);
+}
+
+/* One string of bytes for each secret and text: the same as another implementation signs. */
+static void hs256_is_signed_as_rfc7515_says(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < 8; n++) { /* lengths that leave 0, 1 and 2 bytes for the last digits */
+        char claims[64], *CLEANUP(mem_free_char) token = NULL;
+        struct why why;
+        snprintf(claims, sizeof(claims), "{\"exp\":1800000001,\"n\":\"%.*s\"}", (int)n,
+                 "~~~\x7f???");
+        assert_int_equal(jwt_sign_hs256(SECRET, STR_LIT("k1"), str_of(claims), &token, &why), OK);
+        char *CLEANUP(mem_free_char) other =
+            forge("{\"alg\":\"HS256\",\"kid\":\"k1\",\"typ\":\"JWT\"}", claims, SECRET);
+        assert_string_equal(token, other);
+        assert_int_equal(verify_hs256(str_of(token), SECRET, NOW, &why), OK);
+    }
+}
+
+static void claims_that_no_token_holds_are_not_signed(void **state)
+{
+    (void)state;
+    char *token = NULL, *CLEANUP(mem_free_char) claims = mem_alloc(20001, 1);
+    struct why why;
+    memset(claims, ' ', 20000);
+    assert_int_equal(jwt_sign_hs256(SECRET, STR_LIT("k1"), str_of(claims), &token, &why),
+                     ERR_REFUSE);
+    assert_null(token);
 }
 
 static void garbage_is_refused(void **state)
@@ -297,11 +356,11 @@ static void garbage_is_refused(void **state)
     for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++)
         refused(mem_dup(tokens[i]), "");
     struct why why;
-    struct jwt_hint hint;
-    assert_int_equal(jwt_peek(STR_NONE, &hint, &why), ERR_REFUSE);
+    struct jwt *jwt = NULL;
+    assert_int_equal(jwt_read(&jwt, STR_NONE, &why), ERR_REFUSE);
     char *CLEANUP(mem_free_char) huge = mem_alloc(20001, 1);
     memset(huge, 'A', 20000);
-    assert_int_equal(jwt_peek(str_of(huge), &hint, &why), ERR_REFUSE);
+    assert_int_equal(jwt_read(&jwt, str_of(huge), &why), ERR_REFUSE);
     assert_non_null(strstr(why.text, "20000 bytes"));
 }
 
@@ -320,13 +379,12 @@ static void rfc7515_appendix_a1_verifies(void **state)
                                             8,   192, 205, 154, 245, 103, 208, 128, 163 };
     struct str token = STR_LIT("eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9." RFC_PAYLOAD
                                ".dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
-    char *claims = NULL;
+    struct str key = { (const char *)secret, sizeof(secret) };
+    struct jwt *CLEANUP(jwt_cleanup) jwt = NULL;
     struct why why;
-    assert_int_equal(jwt_verify_hs256(token, (struct str){ (const char *)secret, sizeof(secret) },
-                                      1300819379, 0, &claims, &why),
-                     OK);
-    assert_non_null(strstr(claims, "\"iss\":\"joe\""));
-    free(claims);
+    assert_int_equal(jwt_read(&jwt, token, &why), OK);
+    assert_int_equal(jwt_verify_hs256(jwt, key, 1300819379, 0, &why), OK);
+    assert_true(str_is(jwt_claim(jwt, "iss"), "joe"));
 }
 
 static void rfc7515_appendix_a2_verifies(void **state)
@@ -347,9 +405,8 @@ static void rfc7515_appendix_a2_verifies(void **state)
         "YI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw");
     struct jwks *set = NULL;
     struct why why = { "" };
-    char *claims = NULL;
     assert_int_equal(jwks_parse(&set, json, &why), OK);
-    assert_int_equal(jwt_verify_rs256(token, set, "joe", 1300819379, 0, &claims, &why), ERR_REFUSE);
+    assert_int_equal(verify_by(token, set, "joe", 1300819379, &why), ERR_REFUSE);
     assert_non_null(strstr(why.text, "audience")); /* all but the audience, which it has not */
     jwks_free(set);
 }
@@ -370,6 +427,9 @@ int main(void)
         cmocka_unit_test(without_a_kid_a_set_of_one_key_is_enough),
         cmocka_unit_test(threads_may_share_a_set),
         cmocka_unit_test(peek_shows_the_header_and_the_issuer),
+        cmocka_unit_test(names_that_are_too_long_are_refused),
+        cmocka_unit_test(hs256_is_signed_as_rfc7515_says),
+        cmocka_unit_test(claims_that_no_token_holds_are_not_signed),
         cmocka_unit_test(garbage_is_refused),
         cmocka_unit_test(rfc7515_appendix_a1_verifies),
         cmocka_unit_test(rfc7515_appendix_a2_verifies),
