@@ -3,6 +3,7 @@
  * resume. An answer can be queued only after the head or after the end. */
 #include "http_server.h"
 
+#include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -25,7 +26,7 @@
 #include "http_server_peer.h"
 
 enum {
-    CONNECTION_MEMORY_BYTES = 16 * 1024, /* heads must fit; more makes bodies no faster */
+    CONNECTION_MEMORY_BYTES = 32 * 1024, /* heads must fit; half of it is read at once */
     UNSENT_BYTES = 16 * 1024,            /* of an answer, in the kernel, for who does not read */
     DISCARD_MAX_BYTES = 64 << 20,        /* of a body that was refused before its end */
     ALLOW_MAX_BYTES = 128,
@@ -281,12 +282,14 @@ static void refuse_slow_body(struct http_exchange *x)
 }
 
 /* Where accept finds no descriptor microhttpd accepts nothing more until one of its connections is
- * closed, also when there are descriptors again; and clients keep theirs. Only its log says so. */
+ * closed, also when there are descriptors again; and clients keep theirs. It tells only its log,
+ * with the error of accept still in errno. */
 static void on_log(void *loop, const char *format, va_list ap)
 {
-    (void)ap;
-    if (strstr(format, "suspending accept"))
+    (void)format, (void)ap;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
         ((struct loop *)loop)->starved = true;
+    errno = 0; /* what is logged next may set none */
 }
 
 size_t http_server_max_connections(int wanted)
@@ -322,9 +325,12 @@ static void *loop_main(void *arg)
         { .fd = l->waiting->wake.fd, .events = POLLIN },
     };
     while (!atomic_load(&s->ending)) {
-        poll(fds, 2, l->again ? 0 : patience_ms(l));
+        int ms = l->again ? 0 : patience_ms(l);
+        fds[1].revents = 0;
+        if (ms) /* else MHD_run looks for itself what has come */
+            poll(fds, 2, ms);
         l->again = false;
-        if (fds[1].revents) {
+        if (fds[1].revents || atomic_load(&l->waiting->woken)) {
             wake_reset(&l->waiting->wake);
             atomic_store(&l->waiting->woken, false);
         }
