@@ -20,8 +20,9 @@ static const topic_setting common_settings[] = {
     { "statistics.interval.ms", "0" },
     /* One fetch is under way at a time: partitions that join or are resumed wait for the end of one
      * that asked the others, which have nothing; and the end of an empty one is known no sooner.
-     * With 500 ms, librdkafka's own, catching up takes 2 s. */
-    { "fetch.wait.max.ms", "100" },
+     * With 500 ms, librdkafka's own, catching up takes 2 s. With less than this, empty fetches are
+     * most of what an idle daemon does. A record that comes ends a fetch at once. */
+    { "fetch.wait.max.ms", "200" },
     /* TOPIC_MESSAGE_MAX_BYTES and what the protocol adds to a fetch response. */
     { "receive.message.max.bytes", "28311552" },
     { NULL, NULL },
