@@ -1,5 +1,6 @@
 #include "clock.h"
 
+#include <string.h>
 #include <time.h>
 
 static int64_t read_us(clockid_t id)
@@ -33,6 +34,13 @@ int64_t clock_mono_us(void)
 static const int64_t FIRST_MS = -62167219200000; /* 0000-01-01T00:00:00.000Z */
 static const int64_t LAST_MS = 253402300799999;  /* 9999-12-31T23:59:59.999Z */
 
+/* Over zeros that are there, up to end. */
+static void put_digits(char *end, int n)
+{
+    for (; n > 0; n /= 10)
+        *--end = (char)('0' + n % 10);
+}
+
 void clock_format(int64_t wall_ms, char to[CLOCK_TEXT_SIZE])
 {
     if (wall_ms < FIRST_MS)
@@ -43,22 +51,14 @@ void clock_format(int64_t wall_ms, char to[CLOCK_TEXT_SIZE])
     time_t seconds = (time_t)((wall_ms - ms) / 1000);
     struct tm t;
     gmtime_r(&seconds, &t);
-    const struct {
-        int number, digits;
-        char after;
-    } parts[] = {
-        { t.tm_year + 1900, 4, '-' }, { t.tm_mon + 1, 2, '-' }, { t.tm_mday, 2, 'T' },
-        { t.tm_hour, 2, ':' },        { t.tm_min, 2, ':' },     { t.tm_sec, 2, '.' },
-        { (int)ms, 3, 'Z' },
-    };
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        int left = parts[i].number;
-        for (int at = parts[i].digits - 1; at >= 0; at--, left /= 10)
-            to[at] = (char)('0' + left % 10);
-        to += parts[i].digits;
-        *to++ = parts[i].after;
-    }
-    *to = '\0';
+    memcpy(to, "0000-00-00T00:00:00.000Z", sizeof("0000-00-00T00:00:00.000Z"));
+    put_digits(to + 4, t.tm_year + 1900);
+    put_digits(to + 7, t.tm_mon + 1);
+    put_digits(to + 10, t.tm_mday);
+    put_digits(to + 13, t.tm_hour);
+    put_digits(to + 16, t.tm_min);
+    put_digits(to + 19, t.tm_sec);
+    put_digits(to + 23, (int)ms);
 }
 
 /* Takes exactly n digits off *s. */

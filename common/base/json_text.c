@@ -1,5 +1,7 @@
 #include "json_text.h"
 
+#include <string.h>
+
 size_t json_text_utf8(struct str s)
 {
     static const struct {
@@ -27,24 +29,6 @@ size_t json_text_utf8(struct str s)
     return 0;
 }
 
-static const char *short_escape(char c)
-{
-    switch (c) {
-    case '"':
-        return "\\\"";
-    case '\\':
-        return "\\\\";
-    case '\n':
-        return "\\n";
-    case '\r':
-        return "\\r";
-    case '\t':
-        return "\\t";
-    default:
-        return NULL;
-    }
-}
-
 /* Bytes that go through as they are: printable ASCII but the quote and the backslash. */
 static size_t plain_run(struct str s)
 {
@@ -56,6 +40,7 @@ static size_t plain_run(struct str s)
 
 void json_text_put(struct buf *to, struct str s)
 {
+    static const char characters[] = "\"\\\n\r\t", letters[] = "\"\\nrt";
     if (!s.ptr) {
         buf_puts(to, "null");
         return;
@@ -67,11 +52,12 @@ void json_text_put(struct buf *to, struct str s)
         s = str_from(s, n);
         if (!s.len)
             break;
-        const char *escape = short_escape(s.ptr[0]);
+        const char *short_escape = memchr(characters, s.ptr[0], sizeof(characters) - 1);
         n = json_text_utf8(s);
-        if (escape)
-            buf_puts(to, escape);
-        else if (n == 0)
+        if (short_escape) {
+            buf_putc(to, '\\');
+            buf_putc(to, letters[short_escape - characters]);
+        } else if (n == 0)
             buf_puts(to, "\xef\xbf\xbd");
         else if (n == 1)
             buf_printf(to, "\\u%04x", (unsigned)s.ptr[0]);

@@ -55,33 +55,17 @@ static bool is_at(const struct scan *s, position p, char c)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-/* Takes the first segment off *path: "[]", or a member name. */
-static struct str segment_next(struct str *path)
-{
-    size_t n = 0;
-    if (str_starts(*path, "[]")) {
-        n = 2;
-    } else {
-        while (n < path->len && path->ptr[n] != '.' && path->ptr[n] != '[')
-            n++;
-    }
-    struct str segment = { path->ptr, n };
-    *path = str_from(*path, n);
-    if (str_starts(*path, "."))
-        *path = str_from(*path, 1);
-    return segment;
-}
-
 static void paths_compile(struct scan *s, size_t n)
 {
     for (size_t w = 0; w < n; w++) {
-        struct str path = str_of(s->wants[w].path);
         want_set bit = (want_set)1 << w;
         size_t depth = 0;
-        for (; path.len > 0 && depth < JSON_MAX_SEGMENTS; depth++) {
-            struct str segment = segment_next(&path);
-            s->segments[w][depth] = segment;
-            *(str_is(segment, "[]") ? &s->by_element[depth] : &s->by_member[depth]) |= bit;
+        for (const char *at = s->wants[w].path; *at && depth < JSON_MAX_SEGMENTS; depth++) {
+            size_t len = *at == '[' ? 2 : strcspn(at, ".[");
+            s->segments[w][depth] = (struct str){ at, len };
+            *(*at == '[' ? &s->by_element[depth] : &s->by_member[depth]) |= bit;
+            at += len;
+            at += *at == '.';
         }
         s->ending[depth] |= bit;
         s->all |= bit;
