@@ -48,9 +48,10 @@ static size_t path_find(const struct paths *paths, const char *path)
 /* "" when that member cannot be asked for. */
 static void path_of_member(char to[PATH_SIZE], const char *path, const char *name)
 {
-    if (*name && !strpbrk(name, ".[") && strlen(path) + strlen(name) + 2 <= PATH_SIZE)
-        snprintf(to, PATH_SIZE, "%s%s%s", path, *path ? "." : "", name);
-    else
+    int len = *name && !strpbrk(name, ".[")
+                  ? snprintf(to, PATH_SIZE, "%s%s%s", path, *path ? "." : "", name)
+                  : -1;
+    if (len < 0 || len >= PATH_SIZE)
         to[0] = '\0';
 }
 
