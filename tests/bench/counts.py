@@ -34,7 +34,8 @@ BARS = [  # what, the counts of which it is the first / the second (or thousands
 
 def measure(setting, _):
     counts = count_all(setting)
-    return [Row(f"instructions: {name}", "", f"{count / THOUSAND:,.1f} thousand") for name, count in counts.items()] + \
+    return [Row(f"instructions: {name}", "", f"{count / THOUSAND:,.1f} thousand", count=(name, count))
+            for name, count in counts.items()] + \
         [judge(counts, *bar) for bar in BARS]
 
 

@@ -164,7 +164,7 @@ class Cpu:
 
 
 class Row:
-    """One line of the table. ok is None for what is only information."""
+    """One line of the table. ok is None for what is only information; count: (path, instructions)."""
 
-    def __init__(self, what, bar, measured, ok=None):
-        self.what, self.bar, self.measured, self.ok = what, bar, measured, ok
+    def __init__(self, what, bar, measured, ok=None, count=None):
+        self.what, self.bar, self.measured, self.ok, self.count = what, bar, measured, ok, count
