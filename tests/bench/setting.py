@@ -5,10 +5,10 @@ import os
 import pathlib
 import subprocess
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from lib.kafka import Kafka, write
+from lib.kafka import Kafka, watermarks, write
 from lib.processes import BIN, Process, wait_for
 from lib.redis_server import USERS, RedisServer, set_user
 from lib.relay import Relay, http, payload, pull_request
@@ -85,7 +85,8 @@ class Setting:
         if not self.consumer:
             self.consumer = Consumer({"bootstrap.servers": self.kafka.brokers, "group.id": "bench"})
         partitions = self.consumer.list_topics(topic, 30).topics[topic].partitions
-        return sum(self.consumer.get_watermark_offsets(TopicPartition(topic, number), 30)[1] for number in partitions)
+        return sum(wait_for(f"the offsets of {topic}", lambda number=number: watermarks(self.consumer, topic, number), 30)[1]
+                   for number in partitions)
 
     def stored_bytes(self, topic):
         """What the broker keeps of a topic, by its files."""

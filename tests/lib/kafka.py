@@ -279,7 +279,7 @@ def read_topic(brokers, topic, timeout=30):
         ends = {}
         for number in partitions:
             low, high = wait_for(f"the offsets of {topic} {number}",
-                                 lambda number=number: _watermarks(consumer, topic, number), timeout)
+                                 lambda number=number: watermarks(consumer, topic, number), timeout)
             if high > low:
                 ends[number] = (low, high)
         consumer.assign([TopicPartition(topic, number, low) for number, (low, _) in ends.items()])
@@ -293,7 +293,7 @@ def read_topic(brokers, topic, timeout=30):
 NOT_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._UNKNOWN_PARTITION)
 
 
-def _watermarks(consumer, topic, partition):
+def watermarks(consumer, topic, partition):
     """None while the broker is finding its feet after a freeze."""
     try:
         return consumer.get_watermark_offsets(TopicPartition(topic, partition), 10)
