@@ -26,7 +26,7 @@
 #include "http_server_peer.h"
 
 enum {
-    CONNECTION_MEMORY_BYTES = 32 * 1024, /* heads must fit; half of it is read at once */
+    CONNECTION_MEMORY_BYTES = 16 * 1024, /* heads must fit; half of it is read at once */
     UNSENT_BYTES = 16 * 1024,            /* of an answer, in the kernel, for who does not read */
     DISCARD_MAX_BYTES = 64 << 20,        /* of a body that was refused before its end */
     ALLOW_MAX_BYTES = 128,

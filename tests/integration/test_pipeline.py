@@ -60,7 +60,7 @@ def fill(reporter):
         job.outcome("dispatched", received_ms=job.started_ms - 60_000)
     job = Job(reporter)
     job.outcome("dispatched", received_ms=job.started_ms - 7_200_000, source="redelivered")
-    Job(reporter, "org/five").outcome("waiting", 1000, http_status=None, error=BREAKER_OPEN)
+    Job(reporter, "org/five").outcome("waiting", 1000, http_status=None, error=BREAKER_OPEN, reason="breaker")
     client = reporter.redis.client(reporter.relay.prefix)
     client.set("crcr:budget:us:org", struct.pack("<5d", 0, (now_ms() + 36_000_000) * 1000, 0, 0, 0))
     client.hset("crcr:allowlist", mapping={"error": "allowlist.yml:3:1: no level", "fetched_at": "2026-11-21T03:20:00.000Z"})

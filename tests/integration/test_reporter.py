@@ -328,7 +328,7 @@ def test_while_github_is_unavailable_no_commit_spends_its_attempts(reporter):
         reporter.relay.script({"clear": True})
     for job in jobs:
         job.wait_check()
-    assert "github_back" in log.text()[before:]
+    wait_for("it to be back", lambda: "github_back" in log.text()[before:])
     assert len(reporter.topic("rdelay.1m")) == parked
 
 
