@@ -341,19 +341,14 @@ static void a_partition_holds_256_records_and_4_mib(void)
     assert_int_equal(world.options->max_in_hand_bytes, 4u << 20);
 }
 
-struct scenario {
-    void (*run)(void);
-};
-
 static void run(void **state)
 {
-    const struct scenario *scenario = *state;
     struct dispatcher dispatcher = { .config = NULL };
     struct why why;
     memset(&world, 0, sizeof(world));
     world.wall_ms = 1795231200007;
     world.mono_ms = 77;
-    world.scenario = scenario->run;
+    world.scenario = (void (*)(void))(uintptr_t)*state;
     world.topics = &dispatcher.topics;
     world.metrics = metrics_new(dispatcher_metrics, dispatcher_n_metrics);
     assert_int_equal(topics_init(&dispatcher.topics, "crcr.", &why), OK);
@@ -365,10 +360,7 @@ int main(void)
 {
 #define TEST(f)                                                                                    \
     {                                                                                              \
-#f, run, NULL, NULL, &(struct scenario)                                                    \
-        {                                                                                          \
-            f                                                                                      \
-        }                                                                                          \
+        .name = #f, .test_func = run, .initial_state = (void *)(uintptr_t)f                        \
     }
     const struct CMUnitTest tests[] = {
         TEST(it_comes_back_at_its_moment_and_not_before),

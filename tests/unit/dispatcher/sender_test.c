@@ -368,25 +368,17 @@ static void without_its_topics_nothing_is_read(void **state)
     assert_string_equal(world.said, "github_free; http_free; finish; worker_free; redis_free; ");
 }
 
-struct scenario {
-    void (*run)(void);
-};
-
 static void run(void **state)
 {
-    const struct scenario *scenario = *state;
     reset();
-    assert_int_equal(run_with(scenario->run), OK);
+    assert_int_equal(run_with((void (*)(void))(uintptr_t)*state), OK);
 }
 
 int main(void)
 {
 #define TEST(f)                                                                                    \
     {                                                                                              \
-#f, run, NULL, NULL, &(struct scenario)                                                    \
-        {                                                                                          \
-            f                                                                                      \
-        }                                                                                          \
+        .name = #f, .test_func = run, .initial_state = (void *)(uintptr_t)f                        \
     }
     const struct CMUnitTest tests[] = {
         TEST(a_turn_finishes_before_it_starts_more),
