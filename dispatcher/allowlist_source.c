@@ -87,8 +87,8 @@ static void set(const struct watched *w, size_t family, double to)
     metrics_set(role_metrics(w->source->role), family, METRIC_LABELS(str_of(w->name)), to);
 }
 
-/* For the pages, which strangers read: error names no host. Redis may be unavailable, the metrics
- * and the log say the same. */
+/* For the pages, which are public: error names no host. Redis may be unavailable; the metrics and
+ * the log say the same. */
 static void store_in_redis(const struct watched *w, const char *error, const char *sha)
 {
     const struct redis_value *v;
@@ -112,18 +112,18 @@ static void store_in_redis(const struct watched *w, const char *error, const cha
         log_debug("allowlist_not_stored", LOG_STR("error", str_of(why.text)));
 }
 
-static void count(const struct watched *w, const char *result)
+static void count_fetch(const struct watched *w, const char *result)
 {
     metrics_add(role_metrics(w->source->role), M_ALLOWLIST_FETCHES,
                 METRIC_LABELS(str_of(w->name), str_of(result)), 1);
 }
 
-/* The same trouble again and again is logged once. */
+/* A repeated error is logged once. */
 static void trouble(struct watched *w, const char *event, const char *result, const char *error)
 {
     bool news = strcmp(w->error, error) != 0;
     snprintf(w->error, sizeof(w->error), "%s", error);
-    count(w, result);
+    count_fetch(w, result);
     if (news)
         log_error(event, LOG_STR("file", str_of(w->name)),
                   LOG_STR("source", str_of(w->from->shown)), LOG_STR("error", str_of(error)));
@@ -137,7 +137,7 @@ static void report_fetched(const struct watched *w, int64_t at_ms)
 
 /* ---- a version that was fetched ---- */
 
-static void publish(const struct watched *w, struct str body, size_t size)
+static void publish_version(const struct watched *w, struct str body, size_t size)
 {
     struct headers headers;
     headers_init(&headers);
@@ -199,8 +199,8 @@ static void decide(struct watched *w, struct str body, const struct allowlist *l
         w->held[0] = 0;
     allowlist_feed_release(s->d->feed, version);
     if (verdict == ALLOWLIST_PUBLISH)
-        publish(w, body, size);
-    count(w, results[verdict]);
+        publish_version(w, body, size);
+    count_fetch(w, results[verdict]);
     set(w, M_ALLOWLIST_HELD, held);
     store_in_redis(w, "", held ? NULL : w->sha);
 }
@@ -239,7 +239,7 @@ static void fetched(void *opaque, const struct content_answer *answer)
     } else {
         report_fetched(w, clock_wall_ms());
         if (answer->unchanged) {
-            count(w, "same");
+            count_fetch(w, "same");
             store_in_redis(w, w->error, w->sha);
         } else {
             free(w->etag);
@@ -255,9 +255,9 @@ static void fetched(void *opaque, const struct content_answer *answer)
     w->again = false;
 }
 
-/* With the ETag only while what was read last is in force, and was had at the last attempt. Else
- * (refused, unreachable, held, or another router published another version since) it is fetched
- * whole, to be compared again. */
+/* Sends the ETag only while the version that was read last is in force and the last fetch worked.
+ * Else (refused, unreachable, held, or another router published since) fetches and compares again.
+ */
 static void fetch(struct watched *w)
 {
     struct allowlist_source *s = w->source;
@@ -280,8 +280,8 @@ void allowlist_source_turn(struct allowlist_source *s)
     if (!allowlist_feed_caught_up(s->d->feed))
         return;
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
-    /* What we start with was seen when it was published; 0: never. A file that cannot be had from
-     * the start on is then seen to grow old as any other. */
+    /* Start the age metric from the stored version (0: none), so that an unreachable file ages
+     * too. */
     for (size_t i = 0; i < s->n && !s->reported_known; i++)
         report_fetched(&s->files[i],
                        s->files[i].is_list ? version->fetched_ms : version->providers_fetched_ms);

@@ -1,10 +1,9 @@
-/* The delay topics: a parked record comes back under its own key to the topic that it names
- * (to_topic), when the time that it names (not_before_ms) has come. No order is kept and no attempt
- * is counted here.
+/* The delay topics: a parked record goes back under its own key to the topic in its header
+ * to_topic, at the time in its header not_before_ms. Keeps no order and counts no attempt.
  *
- * Who parks a record chooses the partition by where it goes back to (topic_delay_place), so that a
- * tier waits behind no other. Up to 256 records of a partition are in hand, by due time, so
- * a long wait does not hold up what is due behind it. Behind 256 long waits it does. */
+ * The producer chooses the partition by that topic (topic_delay_place), so that a tier waits behind
+ * no other. Up to 256 records of a partition are in hand, by due time: a long wait holds up what is
+ * due behind it only when there are 256 of them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -22,11 +21,11 @@
  * are in hand, however much waits: a quarter of what a dispatcher may take (deploy/k8s). */
 #define IN_HAND_RECORDS 256
 #define IN_HAND_BYTES   (4u << 20)
-/* No wait of ours is longer than a day; the rest is for clocks that differ. */
+/* No wait is longer than a day; the rest is for clock skew. */
 #define WAIT_MAX_MS     (25 * 3600000LL)
 #define TICK_MS         1000
 
-/* Where a record may go back to; topic_delay_may says from which delay topic. */
+/* All topics that a record may go back to; topic_delay_may says from which delay topic. */
 static const enum topic targets[] = { TOPIC_DISPATCH_L1, TOPIC_DISPATCH_L2, TOPIC_DISPATCH_L3,
                                       TOPIC_DISPATCH_L4, TOPIC_CALLBACKS,   TOPIC_RECONCILE };
 #define N_TARGETS (sizeof(targets) / sizeof(targets[0]))
@@ -35,34 +34,34 @@ struct delay {
     struct role_ctx *role;
     struct dispatcher *d;
     struct worker *worker;
-    struct waiting *waiting; /* by due_ms */
+    struct parked *waiting; /* by due_ms */
     size_t n_leaving;
 };
 
-struct waiting {
-    struct waiting *prev, *next;
+struct parked {
+    struct parked *prev, *next;
     struct delay *delay;
     struct work *work;
     enum topic to;
-    int64_t due_ms; /* monotonic: a clock that is set changes no wait */
-    bool leaving;   /* on its way back; not in delay.waiting */
+    int64_t due_ms; /* monotonic: setting the wall clock changes no wait */
+    bool leaving;   /* in flight back to its topic; not in delay.waiting */
 };
 
 /* ---- one record ---- */
 
 static void returned(void *opaque)
 {
-    struct waiting *p = opaque;
+    struct parked *p = opaque;
     FAULT_POINT("delay.republished");
     p->delay->n_leaving--;
     work_done(p->work);
     free(p);
 }
 
-/* The target topic refused it: a record others wrote may be too large for it. */
+/* The target topic refused it: a record of another producer may be too large for it. */
 static bool refused(void *opaque, enum err err, const char *reason)
 {
-    struct waiting *p = opaque;
+    struct parked *p = opaque;
     char text[256];
     if (err != ERR_REFUSE)
         return false;
@@ -72,7 +71,7 @@ static bool refused(void *opaque, enum err err, const char *reason)
     return true;
 }
 
-static void release(struct waiting *p)
+static void release(struct parked *p)
 {
     struct delay *d = p->delay;
     const struct record *record = p->work->record;
@@ -99,12 +98,12 @@ static void release(struct waiting *p)
     work_then(p->work, returned, p);
 }
 
-static int by_due(const struct waiting *a, const struct waiting *b)
+static int by_due(const struct parked *a, const struct parked *b)
 {
     return (a->due_ms > b->due_ms) - (a->due_ms < b->due_ms);
 }
 
-static void take(void *opaque, struct work *work)
+static void delay_take(void *opaque, struct work *work)
 {
     struct delay *d = opaque;
     const struct record *record = work->record;
@@ -129,11 +128,11 @@ static void take(void *opaque, struct work *work)
         work_done(work);
         return;
     }
-    /* A time further ahead than the topic's waits are long was read from a clock that ran ahead:
-     * nobody knows what was meant; it is not later than the longest. */
+    /* Further ahead than the topic's longest wait: the producer's clock was ahead. Use that wait.
+     */
     if (wait_ms > longest_ms + DISPATCHER_CLOCKS_MS)
         wait_ms = longest_ms;
-    struct waiting *p = mem_alloc(1, sizeof(*p));
+    struct parked *p = mem_alloc(1, sizeof(*p));
     p->delay = d;
     p->work = work;
     p->to = to;
@@ -142,7 +141,7 @@ static void take(void *opaque, struct work *work)
     DL_INSERT_INORDER(d->waiting, p, by_due);
 }
 
-static int tick(void *opaque)
+static int delay_tick(void *opaque)
 {
     struct delay *d = opaque;
     while (d->waiting && d->waiting->due_ms <= clock_mono_ms())
@@ -152,11 +151,11 @@ static int tick(void *opaque)
     return wait_ms < 0 ? 0 : wait_ms < TICK_MS ? (int)wait_ms : TICK_MS;
 }
 
-/* What waits goes at once; what is on its way back may arrive. */
-static void drop(void *opaque, struct work *work)
+/* Drops what waits; what is in flight back to its topic may be stored. */
+static void delay_drop(void *opaque, struct work *work)
 {
     struct delay *d = opaque;
-    struct waiting *p = work->user;
+    struct parked *p = work->user;
     if (p->leaving)
         return;
     DL_DELETE(d->waiting, p);
@@ -164,7 +163,7 @@ static void drop(void *opaque, struct work *work)
     free(p);
 }
 
-static void forget(void *opaque, struct work *work)
+static void delay_forget(void *opaque, struct work *work)
 {
     (void)opaque;
     free(work->user);
@@ -174,7 +173,7 @@ enum err delay_run(struct role_ctx *role, void *opaque, struct why *why)
 {
     struct dispatcher *dispatcher = opaque;
     static const struct worker_role does = {
-        .take = take, .tick = tick, .drop = drop, .forget = forget
+        .take = delay_take, .tick = delay_tick, .drop = delay_drop, .forget = delay_forget
     };
     struct delay d = { .role = role, .d = dispatcher };
     size_t n_delays;

@@ -27,19 +27,19 @@ static void wait_until(struct dispatch_decision *d, int64_t until_ms, int64_t no
     d->until_ms = until_ms;
 }
 
-static int64_t as_long_as_it_lasted(int64_t since_ms, int64_t now_ms, double jitter)
+static int64_t back_off_until(int64_t since_ms, int64_t now_ms, double jitter)
 {
     int64_t wait_ms = now_ms - since_ms;
-    if (wait_ms < DISPATCH_UNAVAILABLE_MIN_MS)
-        wait_ms = DISPATCH_UNAVAILABLE_MIN_MS;
-    if (wait_ms > DISPATCH_UNAVAILABLE_MAX_MS)
-        wait_ms = DISPATCH_UNAVAILABLE_MAX_MS;
+    if (wait_ms < DISPATCH_BACK_OFF_MIN_MS)
+        wait_ms = DISPATCH_BACK_OFF_MIN_MS;
+    if (wait_ms > DISPATCH_BACK_OFF_MAX_MS)
+        wait_ms = DISPATCH_BACK_OFF_MAX_MS;
     return now_ms + wait_ms + (int64_t)(jitter * (double)wait_ms / 2);
 }
 
 #define ANY_CLAIM (-1)
 #define SOON_MS   1000
-enum moment { NOW, SOON, CLAIM_END, AS_LONG_AS_IT_LASTED };
+enum moment { NOW, SOON, CLAIM_END, BACK_OFF };
 
 /* The first row that holds decides. */
 static const struct {
@@ -52,8 +52,8 @@ static const struct {
     const char *reason;
 } rows[] = {
     { FACT_UNWANTED, ANY_CLAIM, DISPATCH_END, OUTCOME_SKIPPED, .reason = NULL },
-    /* It would only take the room of others. */
-    { FACT_SLOW, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, AS_LONG_AS_IT_LASTED,
+    /* In hand it would take the room of others. */
+    { FACT_SLOW, ANY_CLAIM, DISPATCH_WAIT, OUTCOME_WAITING, BACK_OFF,
       .reason = "the downstream is slow: all its slots are taken" },
     /* It was sent, is being sent, or has been overtaken. */
     { FACT_CLAIM_ASKED, CLAIM_DONE, DISPATCH_END, OUTCOME_DUPLICATE, .reason = NULL },
@@ -67,8 +67,8 @@ static const struct {
     { FACT_CLAIM_ASKED, CLAIM_TAKEN, DISPATCH_CALL, .mark = MARK_NONE },
     { FACT_CLAIM_ASKED, CLAIM_EXPIRED, DISPATCH_CALL, .mark = MARK_CLAIM_EXPIRED },
     { FACT_CLAIM_ASKED, CLAIM_FORGOTTEN, DISPATCH_CALL, .mark = MARK_NO_CLAIM },
-    /* Without a claim it must be surely ours. */
-    { FACT_NOT_SURELY_OURS, ANY_CLAIM, DISPATCH_HOLD, OUTCOME_WAITING, SOON, .reason = NULL },
+    /* Without a claim the partition must be known to be ours. */
+    { FACT_PARTITION_UNSURE, ANY_CLAIM, DISPATCH_HOLD, OUTCOME_WAITING, SOON, .reason = NULL },
     { FACT_CLAIM_ASKED, CLAIM_NONE, DISPATCH_CALL, .mark = MARK_NO_CLAIM },
 };
 
@@ -88,8 +88,8 @@ struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
         const int64_t until_ms[] = { [NOW] = facts->now_ms,
                                      [SOON] = facts->now_ms + SOON_MS,
                                      [CLAIM_END] = facts->busy_until_ms,
-                                     [AS_LONG_AS_IT_LASTED] = as_long_as_it_lasted(
-                                         facts->since_ms, facts->now_ms, facts->jitter) };
+                                     [BACK_OFF] = back_off_until(facts->since_ms, facts->now_ms,
+                                                                 facts->jitter) };
         d.until_ms = until_ms[rows[i].until];
         if (d.next == DISPATCH_WAIT)
             wait_until(&d, d.until_ms, facts->now_ms);
@@ -102,10 +102,10 @@ struct dispatch_decision dispatch_decide(const struct dispatch_facts *facts)
  *
  *   GitHub took it                    done
  *   GitHub refuses it                 DLQ, refused
- *   the gate holds it                 wait until it says; the attempt is not spent. Where the
- *                                     breaker is open, as long as it has been so
+ *   the gate holds it                 wait until the moment it names (open breaker: back-off); no
+ *                                     attempt is spent
  *   no answer seen, or 5xx            wait; the next attempt is marked answer_unseen
- *   surely without effect             wait; the next attempt is not marked
+ *   had no effect                     wait; the next attempt is not marked
  *
  *   attempt 1 ─10 s─▶ 2 ─1 m─▶ 3 ─10 m─▶ 4 ─1 h─▶ 5 ──▶ DLQ, exhausted */
 struct dispatch_decision dispatch_decide_answer(const struct github_answer *answer, int attempt,
@@ -127,11 +127,11 @@ struct dispatch_decision dispatch_decide_answer(const struct github_answer *answ
     d.outcome = answer->err == ERR_UNKNOWN ? OUTCOME_UNKNOWN : OUTCOME_WAITING;
     if (answer->because == GATE_BREAKER) {
         d.because = FACT_BREAKER_OPEN;
-        wait_until(&d, as_long_as_it_lasted(answer->since_ms, now_ms, jitter), now_ms);
+        wait_until(&d, back_off_until(answer->since_ms, now_ms, jitter), now_ms);
         return d;
     }
     if (answer->because) {
-        /* A moment that GitHub names, it names to all; our own are one for each, in order. */
+        /* GitHub names one moment to all, so spread them; those of our budget differ already. */
         int64_t spread_ms = answer->sent_ms ? (int64_t)(jitter * 1000) : 0;
         d.because = FACT_LIMITED;
         wait_until(&d, answer->wait_until_ms + spread_ms, now_ms);

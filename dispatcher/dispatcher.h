@@ -50,10 +50,9 @@ struct clients {
  * the client's own. On an error what was opened is in *ret, to be freed. */
 enum err dispatcher_clients(const struct dispatcher *d, int level, int max_calls,
                             struct clients *ret, struct why *why) MUST_CHECK;
-/* Waits until the allowlist topic has been read: nothing is skipped by a version that is not the
- * last. */
+/* Waits until the allowlist topic has been read, so that no old version skips a task. */
 void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d);
-/* By how much the clocks of two of us may differ. */
+/* Tolerated clock skew between hosts. */
 #define DISPATCHER_CLOCKS_MS 5000
 
 /* Puts the tasks of n downstreams, up to TASK_REPOS_MAX, into the topic of their tier, as one
@@ -61,7 +60,7 @@ void dispatcher_wait_allowlist(struct role_ctx *role, const struct dispatcher *d
  * payload; it must live until stored. */
 void post_tasks(struct work *work, const struct task *task, struct str repos, size_t n,
                 struct str value);
-/* What became of a task, as of now. reason may be NULL. */
+/* The outcome of a task, as of now. reason may be NULL. */
 void outcome_now(struct outcome *ret, const struct task *task, enum outcome_kind kind,
                  const char *reason);
 /* Puts it into the topic dispatches. */

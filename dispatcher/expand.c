@@ -6,7 +6,7 @@
 
 /* ---- a check suite ---- */
 
-/* Both would become the same call, or say the same of the same downstream. */
+/* Both would become the same call, or the same outcome of a downstream. */
 static bool same(const struct route *a, const struct route *b)
 {
     if (a->kind != b->kind || !str_eq(a->repo, b->repo))

@@ -1,4 +1,4 @@
-/* What a wish to run many again becomes (README.md, Re-runs). PURE.
+/* What a request to run many again becomes (README.md, Re-runs). PURE.
  *
  *   check suite ──────▶ its check runs, newest of each name ──▶ rerun_all, one a (repo, run)
  *                            └─ aggregate of a repo without such a run ──▶ expand
@@ -23,7 +23,7 @@ struct expand_aggregate {
     struct str repo;
     int level;
     int64_t pr; /* two pull requests may have the same head */
-    /* Of the wish itself: what it has started before a crash is not to be run twice. */
+    /* Of the request itself: a run that it started before a crash is not run again. */
     struct str delivery;
 };
 /* Of an aggregate check, whose commit and downstream the jobs are of. Gives no route when a fresh

@@ -1,6 +1,5 @@
-/* A task of kind expand, from its claim to the moment when all that it became is stored; expand.h
- * says what that is. Nothing here has an effect that could not be repeated: what a crash leaves
- * half done is done once more, and each task that it becomes is claimed on its own.
+/* A task of kind expand, from its claim until all its tasks and outcomes are stored (expand.h).
+ * Idempotent: after a crash it is done again, and each of its tasks is claimed on its own.
  *
  *   check suite ─▶ its pages ────────────────────────────┐
  *   aggregate ───▶ the view ─┬─ runs ─────────────────────┴─▶ tasks, outcomes ─▶ stored ─▶ answered
@@ -29,7 +28,7 @@
 
 struct expand_task {
     struct task_in_hand *t;
-    struct check_asked *checks; /* found in the suite; text is ours */
+    struct check_asked *checks; /* found in the suite; owns its text */
     size_t n_checks;
     struct buf payload, trimmed; /* of a fresh dispatch */
     size_t tasks, skipped;       /* that it became */
@@ -69,7 +68,7 @@ static struct task_in_hand *leave(struct expand_task *e)
     return t;
 }
 
-/* A question has no effect, so an answer that was not seen is no answer that may have worked. */
+/* These are GETs: a lost answer is RETRY, never UNKNOWN. */
 static void fail(struct expand_task *e, const struct github_answer *answer)
 {
     struct github_answer seen = *answer;
@@ -78,14 +77,14 @@ static void fail(struct expand_task *e, const struct github_answer *answer)
     task_answered(leave(e), &seen);
 }
 
-/* A call that could not even be started: a limit costs no attempt. */
+/* A call that could not be started; a limit spends no attempt. */
 static void fail_unsent(struct expand_task *e, enum err err, const struct why *why)
 {
     const struct github_answer unsent = github_unsent(e->t->s->clients.github, err, why);
     fail(e, &unsent);
 }
 
-/* No attempt is spent: what is missing will be there again. */
+/* Waits without spending an attempt: what is missing will be there again. */
 static void wait_a_while(struct expand_task *e, const char *reason)
 {
     const struct dispatch_decision wait = { .next = DISPATCH_WAIT,
@@ -97,7 +96,7 @@ static void wait_a_while(struct expand_task *e, const char *reason)
 }
 
 /* What cannot be expanded, ever. */
-static void refuse(struct expand_task *e, const char *reason)
+static void expand_refuse(struct expand_task *e, const char *reason)
 {
     const struct dispatch_decision dead = { .next = DISPATCH_DEAD,
                                             .outcome = OUTCOME_FAILED,
@@ -205,8 +204,8 @@ static void suite_listed(void *opaque, const struct github_answer *answer, int64
 
 /* ---- an aggregate check: a fresh dispatch ---- */
 
-/* Into the lane of the pull request, so that it keeps its place among the pull request's own
- * events: behind all that the pull request was when it was read, before all that it becomes. */
+/* Into the lane of the pull request, in order with its events: after those up to the moment at
+ * which it was read, before all later ones. */
 static void put_dispatch(struct expand_task *e, const struct pull *pull)
 {
     const struct task *asked = &e->t->task;
@@ -263,7 +262,7 @@ static void pull_came(void *opaque, const struct github_answer *answer)
     if (!err)
         err = payload_fit(buf_str(&event), PAYLOAD_MAX_BYTES, &e->payload, &e->trimmed, &why);
     if (err)
-        refuse(e, why.text);
+        expand_refuse(e, why.text);
     else
         put_dispatch(e, &pull);
 }
@@ -283,10 +282,10 @@ static void aggregate_start(struct expand_task *e)
     int64_t before = 0, after = 0;
     struct why why = { "" };
     if (!route_aggregate_id(task->run_id, &delivery, &of.pr)) {
-        refuse(e, "the aggregate check names no delivery");
+        expand_refuse(e, "the aggregate check names no delivery");
         return;
     }
-    /* While the view is unavailable or being rebuilt, what it lacks says nothing. */
+    /* While the view is unavailable or being rebuilt, a missing run proves nothing. */
     enum err err = view_epoch_get(s->clients.redis, &before, &why);
     if (!err)
         err = jobs_of_head(s->clients.redis, task->event.head_sha, task->repo, &jobs, &why);

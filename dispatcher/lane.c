@@ -8,10 +8,10 @@
 
 enum lane_state { LANE_READY, LANE_WAITING, LANE_BUSY };
 
-struct lane {
-    UT_hash_handle hh;        /* in its downstream's lanes, by event key */
-    struct lane *prev, *next; /* in its downstream's ready, or in waiting */
-    struct downstream *downstream;
+struct task_lane {
+    UT_hash_handle hh;             /* in its downstream's lanes, by event key */
+    struct task_lane *prev, *next; /* in its downstream's ready, or in waiting */
+    struct lane_downstream *downstream;
     enum lane_state state;
     int64_t due_ms;          /* WAITING */
     struct lane_item *items; /* by seq, without the one that is out */
@@ -20,25 +20,25 @@ struct lane {
 };
 
 /* All lanes of one repository. */
-struct downstream {
+struct lane_downstream {
     UT_hash_handle hh;
-    struct downstream *prev, *next; /* in open or full */
-    struct lane *lanes;             /* all, by event key */
-    struct lane *ready;             /* first come, first served */
+    struct lane_downstream *prev, *next; /* in open or full */
+    struct task_lane *lanes;             /* all, by event key */
+    struct task_lane *ready;             /* first come, first served */
     size_t n_out;
-    struct downstream **in; /* open, full or NULL */
-    int64_t full_ms;        /* when its slots were all taken last */
-    int64_t slow_ms;        /* since when it is slow; 0: it is not */
+    struct lane_downstream **in; /* open, full or NULL */
+    int64_t full_ms;             /* when its slots were all taken last */
+    int64_t slow_ms;             /* since when it is slow; 0: it is not */
     size_t key_len;
     char key[];
 };
 
 struct lanes {
     size_t max_out;
-    struct downstream *downstreams;
-    struct downstream *open; /* a lane is ready and a slot is left; by turns */
-    struct downstream *full; /* a lane is ready and no slot is left */
-    struct lane *waiting;    /* by due_ms */
+    struct lane_downstream *downstreams;
+    struct lane_downstream *open; /* a lane is ready and a slot is left; by turns */
+    struct lane_downstream *full; /* a lane is ready and no slot is left */
+    struct task_lane *waiting;    /* by due_ms */
 };
 
 struct lanes *lanes_new(size_t max_out)
@@ -50,8 +50,8 @@ struct lanes *lanes_new(size_t max_out)
 
 void lanes_free(struct lanes *l)
 {
-    struct lane *lane, *next;
-    struct downstream *d, *d_next;
+    struct task_lane *lane, *next;
+    struct lane_downstream *d, *d_next;
     if (!l)
         return;
     HASH_ITER(hh, l->downstreams, d, d_next)
@@ -69,7 +69,7 @@ void lanes_free(struct lanes *l)
 
 /* ---- downstreams ---- */
 
-static void move(struct downstream *d, struct downstream **to)
+static void move(struct lane_downstream *d, struct lane_downstream **to)
 {
     if (d->in == to)
         return;
@@ -80,8 +80,8 @@ static void move(struct downstream *d, struct downstream **to)
     d->in = to;
 }
 
-/* To where its lanes and its slots say; one without lanes is gone. */
-static void file_again(struct lanes *l, struct downstream *d)
+/* Puts it into the list that fits its lanes and slots; frees it without lanes. */
+static void file_again(struct lanes *l, struct lane_downstream *d)
 {
     move(d, !d->ready ? NULL : d->n_out < l->max_out ? &l->open : &l->full);
     if (d->lanes)
@@ -92,10 +92,10 @@ static void file_again(struct lanes *l, struct downstream *d)
 
 /* ---- lanes ---- */
 
-static struct lane *lane_of(struct lanes *l, struct str downstream, struct str key)
+static struct task_lane *lane_of(struct lanes *l, struct str downstream, struct str key)
 {
-    struct downstream *d;
-    struct lane *lane;
+    struct lane_downstream *d;
+    struct task_lane *lane;
     HASH_FIND(hh, l->downstreams, downstream.ptr, downstream.len, d);
     if (!d) {
         d = mem_alloc(1, sizeof(*d) + downstream.len);
@@ -117,8 +117,8 @@ static struct lane *lane_of(struct lanes *l, struct str downstream, struct str k
     return lane;
 }
 
-/* Both lists are searched from their end: what comes later mostly belongs there. */
-static void insert_item(struct lane *lane, struct lane_item *item)
+/* Both lists are searched from their end: a later item mostly belongs there. */
+static void insert_item(struct task_lane *lane, struct lane_item *item)
 {
     struct lane_item *after = lane->items ? lane->items->prev : NULL;
     while (after && task_seq_cmp(&after->seq, &item->seq) > 0)
@@ -135,15 +135,15 @@ void lanes_put(struct lanes *l, struct str downstream, struct str event_key, str
     insert_item(lane_of(l, downstream, event_key), item);
 }
 
-static struct lane_item *take_of(struct lanes *l, struct downstream *d)
+static struct lane_item *take_of(struct lanes *l, struct lane_downstream *d)
 {
-    struct lane *lane = d->ready;
+    struct task_lane *lane = d->ready;
     struct lane_item *item = lane->items;
     DL_DELETE(d->ready, lane);
     lane->state = LANE_BUSY;
     DL_DELETE(lane->items, item);
     d->n_out++;
-    move(d, NULL); /* its next turn is after the others' */
+    move(d, NULL); /* to the end of the round */
     file_again(l, d);
     return item;
 }
@@ -151,13 +151,13 @@ static struct lane_item *take_of(struct lanes *l, struct downstream *d)
 struct lane_item *lanes_take(struct lanes *l, int64_t now_ms)
 {
     while (l->waiting && l->waiting->due_ms <= now_ms) {
-        struct lane *due = l->waiting;
+        struct task_lane *due = l->waiting;
         DL_DELETE(l->waiting, due);
         due->state = LANE_READY;
         DL_APPEND(due->downstream->ready, due);
         file_again(l, due->downstream);
     }
-    struct downstream *d = l->open;
+    struct lane_downstream *d = l->open;
     if (!d)
         return NULL;
     struct lane_item *item = take_of(l, d);
@@ -172,7 +172,7 @@ struct lane_item *lanes_take(struct lanes *l, int64_t now_ms)
 /* At most as many downstreams are full as the owner has items out, divided by max_out. */
 struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms, int64_t *since_ms)
 {
-    struct downstream *d;
+    struct lane_downstream *d;
     DL_FOREACH(l->full, d)
     if (d->slow_ms || now_ms - d->full_ms >= LANES_SLOW_MS) {
         if (!d->slow_ms)
@@ -190,11 +190,11 @@ const struct lane_item *lanes_behind(const struct lane_item *item)
 
 void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms)
 {
-    struct lane *lane = item->lane;
+    struct task_lane *lane = item->lane;
     insert_item(lane, item);
     lane->state = LANE_WAITING;
     lane->due_ms = until_ms;
-    struct lane *after = l->waiting ? l->waiting->prev : NULL;
+    struct task_lane *after = l->waiting ? l->waiting->prev : NULL;
     while (after && after->due_ms > lane->due_ms)
         after = after == l->waiting ? NULL : after->prev;
     if (after)
@@ -205,10 +205,10 @@ void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms)
     file_again(l, lane->downstream);
 }
 
-/* An idle lane without items is gone. */
-static void drop_if_empty(struct lanes *l, struct lane *lane)
+/* Frees an idle lane without items. */
+static void drop_if_empty(struct lanes *l, struct task_lane *lane)
 {
-    struct downstream *d = lane->downstream;
+    struct lane_downstream *d = lane->downstream;
     if (lane->items || lane->state == LANE_BUSY)
         return;
     if (lane->state == LANE_READY)
@@ -221,8 +221,8 @@ static void drop_if_empty(struct lanes *l, struct lane *lane)
 
 void lanes_end(struct lanes *l, struct lane_item *item)
 {
-    struct lane *lane = item->lane;
-    struct downstream *d = lane->downstream;
+    struct task_lane *lane = item->lane;
+    struct lane_downstream *d = lane->downstream;
     item->lane = NULL;
     lane->state = LANE_READY;
     DL_APPEND(d->ready, lane);
@@ -233,8 +233,8 @@ void lanes_end(struct lanes *l, struct lane_item *item)
 
 void lanes_remove(struct lanes *l, struct lane_item *item)
 {
-    struct lane *lane = item->lane;
-    struct downstream *d = lane->downstream;
+    struct task_lane *lane = item->lane;
+    struct lane_downstream *d = lane->downstream;
     item->lane = NULL;
     DL_DELETE(lane->items, item);
     drop_if_empty(l, lane);

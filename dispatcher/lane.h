@@ -1,7 +1,7 @@
 /* Lanes: tasks of one (downstream, event key) go out one at a time, in order of seq; different
- * lanes do not wait for each other, but for a slot of their downstream: at most a fixed number of
- * its items are out at once (a bulkhead: one that answers slowly cannot take every slot), and
- * downstreams take turns. Holds the order only; knows nothing of what a task is.
+ * lanes do not wait for each other. At most a fixed number of a downstream's items are out at once
+ * (a bulkhead: one that answers slowly cannot take every slot), and downstreams take turns. Holds
+ * the order only; knows nothing of what a task is.
  *
  *            put                    take                     end
  *   empty ─────────▶ ready ─────────────────▶ busy ─────────────────▶ ready, or gone when empty
@@ -12,36 +12,35 @@
 
 #include "../common/model/task.h"
 
-/* A downstream is slow when all its slots were taken for so long and none was freed. It stays slow
- * until its slots fill again within that time. */
+/* A downstream is slow when all its slots have been taken for this time and none was freed. It
+ * stays slow until its slots fill again within this time. */
 #define LANES_SLOW_MS 5000
 
 struct lanes;
-struct lane;
+struct task_lane;
 
 /* Lives inside the owner's task. */
 struct lane_item {
     struct lane_item *prev, *next;
-    struct lane *lane; /* NULL: in none */
+    struct task_lane *lane; /* NULL: in none */
     struct task_seq seq;
 };
 
 /* max_out: items of one downstream that are taken and neither held nor ended. */
 struct lanes *lanes_new(size_t max_out);
-/* Items are the owner's and are left alone. NULL is fine. */
+/* Items are the owner's and are not freed. NULL is fine. */
 void lanes_free(struct lanes *l);
 /* Puts an item behind those of a lower or the same seq. The names are copied. */
 void lanes_put(struct lanes *l, struct str downstream, struct str event_key,
                struct lane_item *item);
 /* The first item of a lane that is due and whose downstream has a slot left; the lane is busy
- * until hold or end. NULL: there is none. */
+ * until hold or end. NULL: none. */
 struct lane_item *lanes_take(struct lanes *l, int64_t now_ms);
-/* An item that waits for a slot of a slow downstream: to be parked rather than kept in hand, where
- * it takes the room of others. *since_ms: since when it is slow. Taken beyond max_out; to be held
- * or ended as any other. NULL: there is none. */
+/* An item that waits for a slot of a slow downstream, to be parked: in hand it takes the room of
+ * others. *since_ms: since when the downstream is slow. Taken beyond max_out; hold or end it as any
+ * other. NULL: none. */
 struct lane_item *lanes_take_stuck(struct lanes *l, int64_t now_ms, int64_t *since_ms);
-/* The first of those that wait behind a taken item, in order of seq (item->next); NULL: none does.
- */
+/* The first item that waits behind a taken one, in order of seq (item->next); NULL: none. */
 const struct lane_item *lanes_behind(const struct lane_item *item);
 /* A taken item goes back into its lane; nothing of its lane is handed out before until_ms. */
 void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms);
@@ -49,8 +48,7 @@ void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms);
 void lanes_end(struct lanes *l, struct lane_item *item);
 /* An item that was not taken leaves its lane. */
 void lanes_remove(struct lanes *l, struct lane_item *item);
-/* When lanes_take should be asked next: 0 at once, INT64_MAX when nothing comes by waiting alone.
- */
+/* When to call lanes_take next: 0 at once, INT64_MAX when no item becomes due by time. */
 int64_t lanes_due(const struct lanes *l);
 
 #endif

@@ -31,7 +31,7 @@ const struct metric_family dispatcher_metrics[] = {
                  .labels = { "tier" } },
     [M_IN_FLIGHT] = { .name = "crcr_dispatches_in_flight",
                       .type = METRIC_GAUGE,
-                      .help = "Calls under way.",
+                      .help = "Calls in flight.",
                       .labels = { "tier" } },
     [M_IN_HAND] = { .name = "crcr_tasks_in_hand",
                     .type = METRIC_GAUGE,

@@ -1,6 +1,5 @@
-/* Events → tasks, one for each downstream, those of a tier together in records of up to 16; and the
- * allowlist, which says who they are. An event is done when every record and every outcome that it
- * became is stored. */
+/* Events → tasks, one for each downstream; a record holds up to 16 of a tier. Also fetches the
+ * allowlist, which names them. An event is done when all its tasks and outcomes are stored. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +19,7 @@
 #define IN_HAND_BYTES   (2u << 20)
 #define TRIMMED_MAX     (16u << 10)
 #define TICK_MS         1000
-#define ASK_MS          100 /* the feed of the allowlist wakes nobody */
+#define ASK_MS          100 /* poll: the allowlist's feed does not wake this thread */
 
 struct router {
     struct role_ctx *role;
@@ -35,7 +34,7 @@ struct router {
 struct routing {
     struct router *r;
     struct work *work;
-    struct task of;              /* what all tasks of the event have in common */
+    struct task of;              /* the fields that all tasks of the event share */
     struct buf payload, trimmed; /* empty while the body goes out as it is */
 };
 
@@ -56,7 +55,7 @@ static void stored(void *opaque)
     routing_free(g);
 }
 
-static void count(const struct routing *g, const char *result)
+static void count_event(const struct routing *g, const char *result)
 {
     metrics_add(role_metrics(g->r->role), M_EVENTS,
                 METRIC_LABELS(str_of(event_kind_name(g->of.event.kind)), str_of(result)), 1);
@@ -76,7 +75,7 @@ static bool gets_task(const struct route *to, const char *unfit)
     return !to->skipped && !(unfit && route_takes_payload(to->kind));
 }
 
-/* A re-run or an expand is the only route of its event, so it has a record of its own. */
+/* A re-run or an expand is the only route of its event: its record holds no other. */
 static size_t put_tier(struct routing *g, const struct routes *routes, int level, const char *unfit)
 {
     char repos[TASK_REPOS_SIZE];
@@ -123,7 +122,7 @@ static void put_all(struct routing *g, const struct routes *routes, const char *
     if (!skipped && routes->n && !tasks)
         skipped = routes->at[0].skipped ? routes->at[0].skipped : unfit;
     const struct event *event = &g->of.event;
-    count(g, tasks ? "routed" : unfit ? "refused" : "skipped");
+    count_event(g, tasks ? "routed" : unfit ? "refused" : "skipped");
     log_info(
         "routed", LOG_STR("delivery", event->delivery),
         LOG_STR("kind", str_of(event_kind_name(event->kind))), LOG_STR("action", event->action),
@@ -157,7 +156,7 @@ static void route_event(struct routing *g)
     struct event_facts facts;
     if (read_event(g, &facts, &why)) {
         work_dead(g->work, "poison", why.text);
-        count(g, "poison");
+        count_event(g, "poison");
         return;
     }
     if (g->of.event.kind == EVENT_PUSH)
@@ -170,8 +169,7 @@ static void route_event(struct routing *g)
                               .max_age_ms = r->d->max_age_ms,
                               .app_id = r->d->app_number };
     route(&in, &routes);
-    /* Fitted once for all downstreams that take the payload, if there is one: GitHub takes neither
-     * one that is too large nor one with NUL. */
+    /* Fit the payload once for all downstreams: GitHub refuses one that is too large or has NUL. */
     const struct str body = g->work->record->value;
     bool takes = false;
     for (size_t i = 0; i < routes.n; i++)
@@ -189,7 +187,7 @@ static void route_event(struct routing *g)
 
 /* ---- the role ---- */
 
-static void take(void *opaque, struct work *work)
+static void router_take(void *opaque, struct work *work)
 {
     struct routing *g = mem_alloc(1, sizeof(*g));
     g->r = opaque;
@@ -202,7 +200,7 @@ static void take(void *opaque, struct work *work)
 }
 
 /* Without an allowlist no event is read: the lag grows, nothing is lost. */
-static int tick(void *opaque)
+static int router_tick(void *opaque)
 {
     struct router *r = opaque;
     struct why why;
@@ -222,14 +220,14 @@ static int tick(void *opaque)
     return ASK_MS;
 }
 
-/* All that an event became is on its way: it may arrive. */
-static void drop(void *opaque, struct work *work)
+/* All that follows from an event is in flight to Kafka, and may be stored. */
+static void router_drop(void *opaque, struct work *work)
 {
     (void)opaque;
     (void)work;
 }
 
-static void forget(void *opaque, struct work *work)
+static void router_forget(void *opaque, struct work *work)
 {
     (void)opaque;
     routing_free(work->user);
@@ -241,7 +239,7 @@ static enum err router_init(struct router *r, struct why *why)
     static const enum topic writes[] = { TOPIC_DISPATCH_L1, TOPIC_DISPATCH_L2, TOPIC_DISPATCH_L3,
                                          TOPIC_DISPATCH_L4, TOPIC_DISPATCHES,  TOPIC_ALLOWLIST };
     static const struct worker_role does = {
-        .take = take, .tick = tick, .drop = drop, .forget = forget
+        .take = router_take, .tick = router_tick, .drop = router_drop, .forget = router_forget
     };
     enum err err = dispatcher_clients(r->d, 0, 0, &r->clients, why);
     if (err)

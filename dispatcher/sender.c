@@ -7,28 +7,28 @@
 #include "metrics.h"
 
 #define IN_HAND_BYTES (1u << 20)                 /* a partition */
-#define ENOUGH        (2 * SENDER_IN_FLIGHT_MAX) /* in hand, while all calls are under way */
+#define ENOUGH        (2 * SENDER_IN_FLIGHT_MAX) /* in hand, while all calls are in flight */
 #define TICK_MS       1000
 
-static void take(void *opaque, struct work *work)
+static void sender_take(void *opaque, struct work *work)
 {
     tasks_take(opaque, work);
 }
 
-static void drop(void *opaque, struct work *work)
+static void sender_drop(void *opaque, struct work *work)
 {
     (void)opaque;
     if (work->user)
         task_drop(work->user);
 }
 
-static void forget(void *opaque, struct work *work)
+static void sender_forget(void *opaque, struct work *work)
 {
     (void)opaque;
     task_forget(work->user);
 }
 
-static bool full(void *opaque)
+static bool sender_full(void *opaque)
 {
     const struct sender *s = opaque;
     size_t in_hand = worker_in_hand(s->worker);
@@ -36,8 +36,8 @@ static bool full(void *opaque)
            (s->in_flight >= SENDER_IN_FLIGHT_MAX && in_hand >= ENOUGH);
 }
 
-/* Of all tiers: who comes first says it. */
-static void tell_breakers(struct sender *s)
+/* The gate is shared by all tiers; whichever polls first reports. */
+static void report_breakers(struct sender *s)
 {
     struct gate_news news;
     while (gate_news(s->d->gate, &news)) {
@@ -52,7 +52,7 @@ static void tell_breakers(struct sender *s)
     }
 }
 
-static int tick(void *opaque)
+static int sender_tick(void *opaque)
 {
     struct sender *s = opaque;
     struct metrics *m = role_metrics(s->role);
@@ -63,7 +63,7 @@ static int tick(void *opaque)
     size_t in_hand = worker_in_hand(s->worker);
     metrics_set(m, M_IN_FLIGHT, tier, (double)s->in_flight);
     metrics_set(m, M_IN_HAND, tier, (double)in_hand);
-    tell_breakers(s);
+    report_breakers(s);
     github_report(s->clients.github, m, &dispatcher_budget_families, s->tier);
     role_waiting(s->role, in_hand && !s->in_flight && due_ms > now_ms);
     if (s->finishing || due_ms <= now_ms)
@@ -73,9 +73,11 @@ static int tick(void *opaque)
 
 static enum err sender_init(struct sender *s, struct why *why)
 {
-    static const struct worker_role does = {
-        .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
-    };
+    static const struct worker_role does = { .take = sender_take,
+                                             .tick = sender_tick,
+                                             .drop = sender_drop,
+                                             .forget = sender_forget,
+                                             .full = sender_full };
     const enum topic reads[] = { topic_of_tier(s->level) };
     const enum topic writes[] = { TOPIC_DISPATCHES,  TOPIC_DELAY_10S,
                                   TOPIC_DELAY_1M,    TOPIC_DELAY_10M,
@@ -83,7 +85,7 @@ static enum err sender_init(struct sender *s, struct why *why)
                                   TOPIC_DISPATCH_L4, reads[0] };
     s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
     s->jitter = (unsigned)clock_mono_us();
-    /* All at once: a call that waited for a connection would time out there. */
+    /* A connection for each call: one that waited for a connection could time out in the queue. */
     enum err err = dispatcher_clients(s->d, s->level, SENDER_IN_FLIGHT_MAX, &s->clients, why);
     if (err)
         return err;
@@ -124,7 +126,7 @@ enum err sender_run(struct role_ctx *role, void *opaque, struct why *why)
     enum err err = sender_init(&s, why);
     if (!err)
         err = worker_run(s.worker, why);
-    /* Calls that are under way still end as unknown, and are published so. */
+    /* Calls in flight end as unknown; tasks_finish publishes that. */
     github_free(s.clients.github);
     http_client_free(s.clients.http);
     tasks_finish(&s);

@@ -18,7 +18,7 @@
 /* At most so many calls at once, per tier and process; the gate has the limit of all, for each
  * account (common/github/gate.h). */
 #define SENDER_IN_FLIGHT_MAX   64
-/* Of these for one downstream: eight that hang leave the others theirs. */
+/* Of these for one downstream: eight that hang leave 56 to the others. */
 #define SENDER_DOWNSTREAM_MAX  8
 /* Records in hand per partition. While Redis is unavailable also the most that are read past the
  * oldest open one: a crash repeats these calls. */
@@ -37,7 +37,7 @@ struct sender {
     struct worker *worker;
     struct lanes *lanes;
     struct task_in_hand *finishing; /* DECIDED: their claims are next */
-    struct task_record *leaving;    /* all that is left of them is LEAVING */
+    struct task_record *leaving;    /* all their remaining tasks are LEAVING */
     size_t in_flight;               /* CALLING */
     int64_t claiming_ms;    /* clock_boot_ms: when the last batch was about to ask for its claims */
     uint64_t claims;        /* so far: makes each owner name unique */
@@ -48,13 +48,13 @@ struct sender {
 enum task_state {
     TASK_IN_LANE,  /* waits for its turn, or for its time */
     TASK_CLAIMING, /* Redis is asked for its claim */
-    TASK_CALLING,  /* GitHub has it, or its expand is under way */
-    TASK_DECIDED,  /* what follows is known; its claim is finished or given back first */
-    TASK_LEAVING,  /* is written with the rest of its record, once nothing of that is here */
+    TASK_CALLING,  /* in flight at GitHub, or being expanded */
+    TASK_DECIDED,  /* what follows is known; its claim ends first */
+    TASK_LEAVING,  /* written with the rest of its record, once no task of that is in work */
 };
 enum task_exit {
     EXIT_PARK, /* into a delay topic, until decision.until_ms */
-    EXIT_BACK, /* into the topic of the tier, at once: its partition goes */
+    EXIT_BACK, /* into the topic of the tier, at once: its partition is revoked */
 };
 
 struct task_in_hand {
@@ -71,28 +71,28 @@ struct task_in_hand {
     struct dispatch_decision decision; /* from DECIDED on, also while it waits IN_LANE for its next
                                           attempt; its reason is in outcome.error */
     struct outcome outcome;
-    int64_t signed_ms;          /* wall clock: what the callback token says; 0: there is none */
+    int64_t signed_ms;          /* wall clock: what the callback token says; 0: no token */
     bool inside, paid;          /* its call: counted in flight with its bill, paid with its claim */
-    struct expand_task *expand; /* TASK_EXPAND, while it is under way */
+    struct expand_task *expand; /* TASK_EXPAND, while CALLING */
 };
 
 /* A record of the tier's topic was read: its tasks go into their lanes, or the record to the DLQ.
  */
 void tasks_take(struct sender *s, struct work *work);
-/* Its partition is another's soon, or already: it is given back (task_record_give_back), unless it
- * is under way. */
+/* Its partition is revoked: it is given back (task_record_give_back), unless its call is in flight.
+ */
 void task_drop(struct task_in_hand *t);
 /* Frees it; what is in hand is given back by the worker. NULL is fine. */
 void task_forget(struct task_in_hand *t);
 
-/* What was decided before a call, or in its place. */
+/* Does what was decided before a call. */
 void task_follow(struct task_in_hand *t, const struct dispatch_decision *decision);
 /* 0…1 */
 double sender_jitter(struct sender *s);
 
 /* Takes what is due, claims it and calls GitHub, up to SENDER_IN_FLIGHT_MAX (task_start.c). */
 void tasks_start(struct sender *s);
-/* Finishes or gives back the claims of what is decided, and publishes what follows. */
+/* Ends the claims of what is decided, and publishes what follows. */
 void tasks_finish(struct sender *s);
 
 /* GitHub's answer, to a call or to a question of an expand. */

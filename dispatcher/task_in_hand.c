@@ -1,4 +1,4 @@
-/* One task, from the moment it is read until what became of it is on its way to Kafka. */
+/* One task, from the moment it is read until its outcome is in flight to Kafka. */
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -80,7 +80,7 @@ static void mark(struct task_in_hand *t, enum task_mark reason)
         t->task.maybe_duplicate = reason;
 }
 
-/* An outcome that says of the call what its claim remembers. */
+/* Copies into the outcome what the claim stores about the call. */
 static void as_called(struct outcome *o, const struct claim_call *call)
 {
     if (call->at_ms)
@@ -91,7 +91,7 @@ static void as_called(struct outcome *o, const struct claim_call *call)
     o->maybe_duplicate = call->maybe_duplicate;
 }
 
-/* For machines; of an outcome that does not wait there is none. */
+/* Machine-readable; only an outcome that waits has one. */
 static enum outcome_reason reason_of(const struct dispatch_decision *decision)
 {
     if (decision->outcome != OUTCOME_WAITING)
@@ -124,7 +124,7 @@ static void decision_set(struct task_in_hand *t, const struct dispatch_decision 
     o->reason = reason_of(decision);
     log_decided(t);
     mark(t, decision->mark);
-    role_progress(t->s->role); /* also a time-out: it is GitHub that does not move, not we */
+    role_progress(t->s->role); /* also after a time-out: GitHub is stalled, not we */
     DL_APPEND(t->s->finishing, t);
 }
 
@@ -150,7 +150,7 @@ void task_answered(void *opaque, const struct github_answer *answer)
     if (answer->sent_ms && task->maybe_duplicate)
         metrics_add(m, M_MAYBE_DUPLICATE,
                     METRIC_LABELS(tier, str_of(task_mark_name(task->maybe_duplicate))), 1);
-    /* How long ago a redelivered or replayed event was received says nothing of our speed. */
+    /* Webhooks only: the age of a redelivered or replayed event is not our latency. */
     if (!answer->err && str_is(task->event.source, "webhook"))
         metrics_observe(m, M_LATENCY, METRIC_LABELS(tier),
                         (double)(clock_wall_ms() - task->event.received_ms) / 1e3);
@@ -199,7 +199,7 @@ static void call(struct task_in_hand *t)
     enum err err;
     t->state = TASK_CALLING;
     s->in_flight++;
-    t->inside = false; /* it is the call's from here on */
+    t->inside = false; /* the call owns it now */
     if (task->kind == TASK_EXPAND) {
         expand_task_start(t);
         return;
@@ -238,7 +238,7 @@ void task_follow(struct task_in_hand *t, const struct dispatch_decision *decisio
 
 /* ---- publishing ---- */
 
-static void publish(struct task_in_hand *t)
+static void publish_outcome(struct task_in_hand *t)
 {
     struct dispatch_decision *d = &t->decision;
     struct outcome *o = &t->outcome;
@@ -274,13 +274,13 @@ static enum claim_end claim_end_of(const struct task_in_hand *t)
 {
     if (!t->owner[0])
         return KEEP;
-    /* Else surely without effect at GitHub, unless it is marked: then it is unknown. */
+    /* Release: the call had no effect. A marked task may have been called before: finish. */
     return t->decision.next == DISPATCH_END || t->task.maybe_duplicate ? FINISH : RELEASE;
 }
 
-/* Claims end before anything is published: what a crash from here on leaves behind is not called a
- * second time (done), or is known to be perhaps the second (unknown). One that Redis did not take
- * the fold restores from the outcome. */
+/* Claims end before anything is published: after a crash from here on, the next reader makes no
+ * second call (done) or marks it (unknown). Where Redis did not store the end, the fold restores
+ * the claim from the outcome. */
 void tasks_finish(struct sender *s)
 {
     struct task_in_hand *due = s->finishing, *t, *next;
@@ -310,7 +310,7 @@ void tasks_finish(struct sender *s)
         if (err && !s->redis_unavailable)
             log_warn("claim_not_finished", LOG_STR("delivery", t->task.event.delivery),
                      LOG_STR("repo", t->task.repo), LOG_STR("error", str_of(why.text)));
-        publish(t);
+        publish_outcome(t);
     }
     task_records_finish(s);
 }

@@ -12,8 +12,7 @@
 
 /* ---- in hand ---- */
 
-/* Only a payload of the upstream is sent, and gets a token: the topic may hold what others wrote.
- */
+/* Only a payload of the upstream is sent and gets a token: others may have written to the topic. */
 static enum err check_upstream(const struct task *task, struct str payload, struct str upstream,
                                struct why *why)
 {
@@ -58,9 +57,9 @@ struct task_record *task_record_take(struct sender *s, struct work *work)
     return r;
 }
 
-/* ---- what leaves ---- */
+/* ---- parked or put back ---- */
 
-/* Nothing is written from here: tasks of other records may be gone through just now. */
+/* Do not publish here: the caller may be iterating. */
 static void list_if_all_leave(struct task_record *r)
 {
     for (size_t i = 0; i < r->n; i++)
@@ -98,8 +97,7 @@ void task_record_end(struct task_in_hand *t, bool done)
     free(r);
 }
 
-/* True while nothing of it is under way or over, and no attempt is spent: the record in the topic
- * says all that there is to know. */
+/* True while no task of it has begun and no attempt is spent: the record in the topic says all. */
 static bool is_untouched(const struct task_record *r)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -122,7 +120,7 @@ void task_record_give_back(struct task_in_hand *t)
     task_record_leave(t, parks ? EXIT_PARK : EXIT_BACK);
 }
 
-/* Of a record of its own for t: repos instead of all of them, its attempt and its mark. */
+/* The headers of a record for these repos, with the attempt and the mark of t. */
 static void headers_of(const struct task_in_hand *t, struct str repos, struct headers *to)
 {
     headers_copy(to, &t->work->record->headers);
@@ -146,7 +144,7 @@ static enum topic delay_of(const struct task_in_hand *t, int64_t now_ms)
     return park_topic(topic_of_tier(t->s->level), t->decision.until_ms - now_ms);
 }
 
-/* Nobody waits longer for another than its delay topic is long. */
+/* Groups only tasks of the same delay topic: none waits longer than its topic's wait. */
 static bool leave_together(const struct task_in_hand *a, const struct task_in_hand *b,
                            int64_t now_ms)
 {
@@ -157,8 +155,7 @@ static bool leave_together(const struct task_in_hand *a, const struct task_in_ha
                                     delay_of(a, now_ms) == delay_of(b, now_ms));
 }
 
-/* The first that is not put yet, and those after it that leave with it, at the latest of their
- * moments. */
+/* Writes tasks[0] and all that may share its record, at the latest of their moments. */
 static void put_group(struct task_in_hand *const tasks[], size_t n, bool put[])
 {
     char text[TASK_REPOS_SIZE];
@@ -215,7 +212,7 @@ void task_records_finish(struct sender *s)
         for (size_t i = 0; i < r->n; i++)
             if (r->tasks[i])
                 tasks[n++] = r->tasks[i];
-        bool lost = work_is_lost(tasks[0]->work); /* and with it all: another reads them */
+        bool lost = work_is_lost(tasks[0]->work); /* all of them: the next owner reads them */
         for (size_t i = 0; i < n && !lost; i++)
             if (!put[i])
                 put_group(tasks + i, n - i, put + i);

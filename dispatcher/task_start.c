@@ -155,7 +155,7 @@ static void decide_and_call(struct start *start)
     if (clock_boot_ms() > s->claiming_ms + CLAIM_HALF_MS)
         facts->known |= FACT_CLAIM_OLD;
     if (!worker_may_act(s->worker, s->claiming_ms))
-        facts->known |= FACT_NOT_SURELY_OURS;
+        facts->known |= FACT_PARTITION_UNSURE;
     const struct dispatch_decision decision = dispatch_decide(facts);
     task_follow(t, &decision);
 }
@@ -172,7 +172,7 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
         const struct budget_bill *bill = &batch[i].bill.shared;
         if (!make_bill(&batch[i]))
             continue;
-        /* Also where Redis is unavailable: its outcome is stored there if it is back by then. */
+        /* Also while Redis is unavailable: the outcome is stored there if it is back by then. */
         snprintf(t->owner, sizeof(t->owner), "%s.%s.%" PRIu64, daemon_owner(role_daemon(s->role)),
                  s->tier.ptr, ++s->claims);
         if (!err)
@@ -210,7 +210,7 @@ void tasks_start(struct sender *s)
     }
     if (n)
         claim_and_call(s, batch, n);
-    /* What waits for a slow downstream leaves the room in hand to others. */
+    /* Park what waits for a slow downstream: in hand it takes the room of others. */
     int64_t since_ms;
     while ((item = lanes_take_stuck(s->lanes, clock_mono_ms(), &since_ms))) {
         struct task_in_hand *t = taken(item);

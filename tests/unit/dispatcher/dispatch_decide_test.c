@@ -87,8 +87,9 @@ static void the_first_row_decides(void **state)
         { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_EXPIRED, DISPATCH_WAIT, OUTCOME_WAITING },
         { FACT_CLAIM_ASKED | FACT_CLAIM_OLD, CLAIM_NONE, DISPATCH_WAIT, OUTCOME_WAITING },
         /* Without a claim its partition must be surely ours; a claim says more. */
-        { FACT_CLAIM_ASKED | FACT_NOT_SURELY_OURS, CLAIM_NONE, DISPATCH_HOLD, OUTCOME_WAITING },
-        { FACT_CLAIM_ASKED | FACT_NOT_SURELY_OURS, CLAIM_TAKEN, DISPATCH_CALL, OUTCOME_DISPATCHED },
+        { FACT_CLAIM_ASKED | FACT_PARTITION_UNSURE, CLAIM_NONE, DISPATCH_HOLD, OUTCOME_WAITING },
+        { FACT_CLAIM_ASKED | FACT_PARTITION_UNSURE, CLAIM_TAKEN, DISPATCH_CALL,
+          OUTCOME_DISPATCHED },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct dispatch_decision d = decide(rows[i].known, rows[i].claim);
