@@ -10,11 +10,11 @@ struct host_port {
     char port[6];   /* decimal, at most 65535 */
 };
 
-/* ERR_REFUSE: anything else, said with the text. */
+/* ERR_REFUSE: anything else; why repeats the text. */
 enum err host_port_parse(const char *text, struct host_port *to, struct why *why) MUST_CHECK;
 
-/* A listening socket, non-blocking, on "host:port"; *port becomes the one that it got (0 asks for a
- * free one). ERR_REFUSE: the address; ERR_STOP: it cannot be had, such as a port that is taken. */
+/* Opens a non-blocking listening socket on "host:port"; port 0 picks a free one, *port is the real
+ * one. ERR_REFUSE: malformed address; ERR_STOP: it cannot be bound (the port is taken). */
 enum err host_port_listen(const char *text, int *fd, int *port, struct why *why) MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
-/* HTTP requests, many at once on one thread (libcurl's multi interface). HTTP/2 by ALPN over TLS,
- * HTTP/1.1 otherwise. Certificates are always verified; https anywhere, plain http only to loopback
- * unless allow_http is set. Redirects are not followed here. */
+/* HTTP requests, many in flight on one thread (libcurl's multi interface). HTTP/2 by ALPN over TLS,
+ * HTTP/1.1 otherwise. Certificates are always verified. Plain http is allowed only to loopback,
+ * unless allow_http is set. Redirects are not followed. */
 #ifndef CRCR_IO_HTTP_CLIENT_H
 #define CRCR_IO_HTTP_CLIENT_H
 
@@ -13,7 +13,7 @@ struct http_client_options {
     const char *user_agent;
     const char *ca_file;      /* NULL: the system's */
     int max_connections_host; /* 0: 32 */
-    bool allow_http; /* plain http to hosts other than loopback, for networks of one's own */
+    bool allow_http;          /* plain http to hosts other than loopback, for private networks */
 };
 
 struct http_request {
@@ -23,19 +23,18 @@ struct http_request {
     struct str body;               /* borrowed until answered; ptr NULL: none */
     int timeout_ms;                /* 0: 20,000 */
     size_t max_body_bytes;         /* of the answer; 0: 1 MiB; more is ERR_REFUSE */
-    int64_t send_by_ms;            /* clock_boot_ms: not sent after that; 0: whenever it can be */
+    int64_t send_by_ms;            /* clock_boot_ms: not sent after that; 0: no limit */
 };
 
-/* What came back; borrowed during the callback.
- * OK: an answer with a status was read in full. ERR_RETRY: surely not sent (no connection, DNS).
- * ERR_UNKNOWN: sent, or perhaps sent, and no full answer seen (time-out, reset). So is a stream
- * that the server refused (RFC 9113 section 8.7: surely not worked on), since libcurl doesn't say
- * it from a broken connection. It can happen at a server that allows fewer than 100 streams, before
- * its SETTINGS have come.
- * ERR_REFUSE: certificate refused, surely not sent (status 0), or the answer is too large. */
+/* The answer; borrowed during the callback. OK: a complete answer with a status. ERR_RETRY: not
+ * sent (no connection, DNS). ERR_UNKNOWN: sent, or perhaps sent, without a complete answer
+ * (timeout, reset). Also a stream that the server refused: it did not work on that one (RFC 9113
+ * section 8.7), but libcurl cannot tell it from a broken connection. That can happen before the
+ * SETTINGS of a server that allows fewer than 100 streams. ERR_REFUSE: the certificate was refused
+ * and nothing sent (status 0), or the answer is too large. */
 struct http_answer {
     enum err err;
-    bool late; /* ERR_RETRY for send_by_ms: says nothing of the server */
+    bool late; /* ERR_RETRY because of send_by_ms: not the server's failure */
     int status;
     const struct headers *headers;
     struct str body;
@@ -48,17 +47,17 @@ typedef void http_answered_fn(void *opaque, const struct http_answer *answer);
 
 enum err http_client_new(struct http_client **ret, const struct http_client_options *options,
                          struct why *why) MUST_CHECK;
-/* Gives up what is in flight: each callback is called with ERR_UNKNOWN. NULL is fine. */
+/* Calls the callback of each request in flight with ERR_UNKNOWN. NULL is fine. */
 void http_client_free(struct http_client *c);
-/* Starts a request. done is called exactly once, from http_client_poll or _free, if this returns
- * OK. ERR_REFUSE: malformed or forbidden URL. */
+/* Starts a request. OK: done is called exactly once, from http_client_poll or _free. ERR_REFUSE:
+ * malformed or forbidden URL. */
 enum err http_client_start(struct http_client *c, const struct http_request *request,
                            http_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
-/* Moves requests on and calls their callbacks; waits up to timeout_ms for network activity or wake
- * (may be NULL; it is not reset here). Returns how many are in flight then. */
+/* Waits up to timeout_ms for network activity or wake (may be NULL; not reset here), serves the
+ * requests and calls their callbacks. Returns how many are still in flight. */
 size_t http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms);
-/* True for https, for http to a loopback host (127.0.0.0/8, ::1, localhost), and for http when
- * allow_http; else fills why. For configuration checks. */
+/* OK: https, http to a loopback host (127.0.0.0/8, ::1, localhost), or any http with allow_http.
+ * For configuration checks. */
 enum err http_url_check(const char *url, bool allow_http, struct why *why) MUST_CHECK;
 /* Percent-encodes one path segment (RFC 3986 section 2.1; unreserved characters stay). */
 struct buf;

@@ -17,10 +17,10 @@ struct MHD_Response;
 struct http_head;
 struct http_peer;
 
-/* All request bodies in hand together, at most max_bytes (CRCR_MAX_INFLIGHT_BYTES). Only bytes that
- * have come are counted: who announces much and sends nothing takes no room. */
+/* All request bodies in hand together, at most max_bytes (CRCR_MAX_INFLIGHT_BYTES). Only received
+ * bytes are counted: a client that announces much and sends nothing takes no room. */
 struct http_inflight {
-    pthread_mutex_t lock; /* for what follows, and the bodies in the list */
+    pthread_mutex_t lock; /* for the fields below, and the bodies in the list */
     size_t max_bytes;     /* 0: no limit */
     size_t bytes;
     struct http_exchange *oldest; /* of the incomplete bodies, in the order of their first bytes */
@@ -38,14 +38,15 @@ struct http_body {
 /* The requests of one loop that wait for their answer. */
 struct http_waiting {
     struct wake wake; /* the loop must run: MHD_resume_connection wakes only microhttpd's threads */
-    atomic_bool woken;    /* written, and not read yet */
-    atomic_size_t unread; /* so many connections are to end whose clients do not read */
-    pthread_mutex_t lock; /* for what follows, and what an exchange says so of */
+    atomic_bool woken;    /* wake was written, and not read yet */
+    atomic_size_t unread; /* how many connections of clients that do not read must end */
+    pthread_mutex_t lock; /* for the fields below, and those of http_exchange that say so */
     struct http_exchange *first;
-    bool stopping; /* what is complete from now on is answered 503 */
+    bool stopping; /* requests that are complete from now on are answered 503 */
 };
 
-/* What lives as long as the server and each exchange: a handler may answer after either is gone. */
+/* Lives as long as the server and every exchange: a handler may answer after the server was freed.
+ */
 struct http_shared {
     atomic_int refs;
     char *error_key;
@@ -70,7 +71,7 @@ struct http_exchange {
     struct http_head *head;
     struct http_body body; /* under inflight.lock until it is complete, as the next */
     bool incomplete;       /* it is in the list */
-    bool displaced;        /* its body had to go; its own thread closes the connection */
+    bool displaced; /* its body was dropped for others; its own thread closes the connection */
     struct http_exchange *older, *newer;
     size_t discarded; /* bytes read after a refusal in mid-body */
     int64_t received_ms;
@@ -89,25 +90,26 @@ struct http_exchange *http_exchange_new(struct http_shared *shared, struct http_
                                         struct MHD_Connection *connection, const char *method,
                                         const char *path);
 void http_exchange_release(struct http_exchange *x);
-/* Appends to the body; where there is no room the oldest incomplete body ends, of any thread.
- * ERR_REFUSE: over its limit. ERR_RETRY: there is none but this one, or no memory. The body is
+/* Appends to the body; at max_bytes the oldest incomplete body, of any thread, is displaced.
+ * ERR_REFUSE: over its own limit. ERR_RETRY: no other body to displace, or no memory. The body is
  * unchanged then. ERR_STOP: it was displaced itself. */
 enum err http_exchange_add(struct http_exchange *x, const char *data, size_t len) MUST_CHECK;
 /* Ends a request whose body is incomplete, with 503. On its own thread. */
 void http_exchange_displace(struct http_exchange *x);
-/* No more of the body will come, and nobody displaces it. False: it was displaced. */
+/* The body is complete, and cannot be displaced any more. False: it was displaced. */
 bool http_exchange_body_ends(struct http_exchange *x) MUST_CHECK;
 /* Frees the body and counts it no more. */
 void http_exchange_drop_body(struct http_exchange *x);
 bool http_exchange_answered(struct http_exchange *x);
-/* Answers {"detail": "…"} if nobody has; allow: the methods of a 405, else STR_NONE. */
+/* Answers {"detail": "…"} if it is not answered yet; allow: the methods of a 405, else STR_NONE. */
 void http_exchange_refuse(struct http_exchange *x, int status, const char *detail,
                           struct str allow);
-/* Calls the route's handle. From then until the reply the deadline (due_ms) may answer. False: it
- * is answered now, by whomever; else the connection is suspended until then. */
+/* Calls the route's handle. From then until the reply the deadline (due_ms) may answer. True: the
+ * connection is suspended until the reply. False: it is answered already. */
 bool http_exchange_handle(struct http_exchange *x, void *opaque) MUST_CHECK;
 
-/* Answers 503 for what is due; gives when the next is. stopping: so is, from now on, what comes. */
+/* Answers 503 to requests past their deadline; returns the next deadline. stopping: answers all,
+ * and those that come later. */
 int64_t http_waiting_answer(struct http_shared *shared, struct http_waiting *w, int64_t now_ms,
                             const char *detail, bool stopping);
 /* Any thread. */

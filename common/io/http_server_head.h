@@ -1,11 +1,11 @@
-/* What a request's head may not leave open, for http_server.c: a proxy before us and we must see
- * the same end of the same request for the same path (request smuggling, RFC 9112 section 11.2).
+/* Ambiguous request heads, for http_server.c. A proxy in front of us and we must see the same
+ * request, with the same end and path (request smuggling, RFC 9112 section 11.2).
  *
  * libmicrohttpd refuses the rest itself. 1.0 (Debian 13): a bare LF or CR, NUL, a folded line, a
- * blank in or before a name. 0.9.75 (Debian 12) takes LF for a line's end (as RFC 9112 section 2.2
- * allows), drops what follows a NUL, and puts a folded line's text behind the name; its API does
- * not show them. Whatever is refused (4xx) closes the connection, so nothing hidden in or behind a
- * stranger's request is ever read as a request. */
+ * blank in or before a name. 0.9.75 (Debian 12) accepts LF as the end of a line (as RFC 9112
+ * section 2.2 allows), drops what follows a NUL, and appends a folded line's text to the name; its
+ * API does not show this. Every 4xx closes the connection, so bytes hidden in or behind a refused
+ * request are never read as a request. */
 #ifndef CRCR_IO_HTTP_SERVER_HEAD_H
 #define CRCR_IO_HTTP_SERVER_HEAD_H
 
@@ -13,19 +13,19 @@
 
 struct MHD_Connection;
 
-/* What is escaped in the path of a request's target (not in its query). */
+/* Escapes in the path of a request's target (not in its query). */
 struct http_escaped {
     bool nul, slash; /* %00, %2F */
 };
 
-/* target is borrowed, as it came. */
+/* target is borrowed, as received. */
 struct http_escaped http_target_escaped(const char *target);
 
-/* Why the head is ambiguous, a literal: Transfer-Encoding with Content-Length, a coding other than
- * chunked alone, or any in HTTP/1.0 (RFC 9112 sections 6.1 to 6.3); two of a header that decides
- * (Content-Length, Transfer-Encoding, Host, Authorization, X-Hub-Signature-256); a name that is no
- * token (RFC 9112 section 5.1); a control character in a value (RFC 9110 section 5.5). NULL: it is
- * not. On the connection's thread, once the head has come. */
+/* Why the head is ambiguous (a literal), or NULL. Ambiguous are: Transfer-Encoding with
+ * Content-Length, a coding other than chunked alone, or any in HTTP/1.0 (RFC 9112 sections 6.1 to
+ * 6.3); two of a header that decides (Content-Length, Transfer-Encoding, Host, Authorization,
+ * X-Hub-Signature-256); a name that is no token (RFC 9112 section 5.1); a control character in a
+ * value (RFC 9110 section 5.5). On the connection's thread, once the head has come. */
 const char *http_head_fault(struct MHD_Connection *connection, const char *version);
 
 #endif

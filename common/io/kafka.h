@@ -1,4 +1,4 @@
-/* What all of common/io/topic_* share: how to reach the brokers, and what a record is. */
+/* Shared by common/io/topic_*: how to reach the brokers, and what a record is. */
 #ifndef CRCR_IO_KAFKA_H
 #define CRCR_IO_KAFKA_H
 
@@ -18,14 +18,15 @@ struct kafka_options {
     size_t n_properties;
 };
 
-/* Where a record lies. topic is borrowed. */
+/* The position of a record. topic is borrowed. */
 struct topic_position {
     const char *topic;
     int32_t partition;
     int64_t offset;
 };
 
-/* A record that was read. Everything is borrowed; who hands it out says for how long. */
+/* A record that was read. Everything is borrowed; the function that returns it says for how long.
+ */
 struct record {
     struct topic_position at;
     int64_t timestamp_ms;   /* broker's or producer's, as the topic says */

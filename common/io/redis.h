@@ -1,6 +1,6 @@
-/* One connection to Redis for one thread: pipelined commands, time-outs, reconnect with back-off,
- * TLS where hiredis has it. Knows no key names, those are in common/view; but puts key_prefix
- * before each. Of a command only argv[1] is a key, and it is one. */
+/* One connection to Redis for one thread: pipelined commands, timeouts, reconnect with back-off,
+ * TLS if hiredis has it. It knows no key names (common/view does), but puts key_prefix before each
+ * key. In every command argv[1], and nothing else, is a key. */
 #ifndef CRCR_IO_REDIS_H
 #define CRCR_IO_REDIS_H
 
@@ -13,8 +13,8 @@ struct redis_options {
     const char *endpoint; /* host:port */
     const char *login;    /* "user:password" or "password"; NULL or "" for none */
     bool tls;
-    const char *ca_file; /* of the authority that signed the server's certificate, which must be for
-                            the endpoint's host; NULL: the system's */
+    const char *ca_file; /* authority of the server's certificate, which must be for the endpoint's
+                            host; NULL: the system's */
     const char *key_prefix; /* put before every key of every command and script; NULL for none.
                                Copied */
     int timeout_ms;         /* of connecting, and of a reply; 0: 1,000 */
@@ -45,8 +45,8 @@ enum err redis_new(struct redis **ret, const struct redis_options *options,
 void redis_free(struct redis *r);
 
 /* One command, one reply; not while replies of queued commands are outstanding (ERR_REFUSE).
- * ERR_RETRY: not connected. A connection is tried again after 100 ms … 2 s, or ten times what the
- * last attempt took (at most 10 s), so that a dead Redis costs its caller next to nothing.
+ * ERR_RETRY: not connected. The next attempt to connect comes after 100 ms … 2 s, or ten times what
+ * the last one took (at most 10 s), so that a dead Redis costs its callers almost nothing.
  * ERR_UNKNOWN: the connection broke after the command was sent. A reply of type REDIS_ERROR gives
  * ERR_RETRY for LOADING, READONLY, OOM, CLUSTERDOWN, MASTERDOWN, BUSY, NOREPLICAS, MISCONF and
  * ERR_REFUSE otherwise, with the text in why. */
@@ -66,8 +66,8 @@ enum err redis_queue(struct redis *r, size_t argc, const struct str *argv,
  * again with the source, behind all that is outstanding. The first n_keys of argv are keys. */
 enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t n_keys,
                             size_t argc, const struct str *argv, struct why *why) MUST_CHECK;
-/* Reads the next reply of what was queued. Errors as redis_call; after ERR_RETRY or ERR_UNKNOWN
- * caused by the connection all further queued replies fail the same way. */
+/* Reads the reply of the next queued command. Errors as redis_call; after a connection's ERR_RETRY
+ * or ERR_UNKNOWN all replies still queued fail the same way. */
 enum err redis_collect(struct redis *r, const struct redis_value **ret, struct why *why) MUST_CHECK;
 /* Many commands in one round trip: put them all, then take the replies until there are no more.
  *
@@ -76,8 +76,8 @@ enum err redis_collect(struct redis *r, const struct redis_value **ret, struct w
  *     while ((reply = redis_batch_next(&b))) …
  *     return b.err;
  *
- * After the first error nothing more is sent, and the replies that are on their way are read and
- * dropped: the next command would find them otherwise. */
+ * After the first error nothing more is sent, and outstanding replies are read and dropped:
+ * otherwise the next command would read them. */
 struct redis_batch {
     struct redis *redis;
     struct why *why;
@@ -92,11 +92,10 @@ enum err redis_call_script(struct redis *r, struct redis_script *script, size_t 
                            const struct str *argv, const struct redis_value **ret,
                            struct why *why) MUST_CHECK;
 /* Whether the last error reply had that code, its first word (https://redis.io/docs, "RESP, simple
- * errors"): WRONGTYPE, say, or what a script of ours gives. Ask when a call has just failed with
- * ERR_REFUSE. */
+ * errors"): WRONGTYPE, for example, or one of our scripts' own. Ask right after ERR_REFUSE. */
 bool redis_failed_with(const struct redis *r, const char *code);
 #define REDIS_CODE_SIZE 24
-/* False after a failure until a call works again. Asks nothing. */
+/* False after a failure until a call works again. Sends nothing. */
 bool redis_is_up(const struct redis *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* TLS of a connection to Redis: who signed the server's certificate, and whether it is for the host
- * that was asked for (RFC 6125). hiredis' own context checks the first alone. */
+/* TLS of a connection to Redis: checks who signed the server's certificate, and that it is for the
+ * host of the endpoint (RFC 6125). hiredis' own context checks only the first. */
 #ifndef CRCR_IO_REDIS_TLS_H
 #define CRCR_IO_REDIS_TLS_H
 
@@ -14,8 +14,8 @@ enum err redis_tls_new(struct redis_tls **ret, const char *host, const char *ca_
                        struct why *why) MUST_CHECK;
 void redis_tls_free(struct redis_tls *tls);
 
-/* Shakes hands on a new connection, which stays the caller's. ERR_RETRY: the server's certificate
- * is not what it must be, or the connection broke. */
+/* TLS handshake on a new connection, which stays the caller's. ERR_RETRY: the server's certificate
+ * was refused, or the connection broke. */
 enum err redis_tls_start(const struct redis_tls *tls, struct redisContext *link,
                          struct why *why) MUST_CHECK;
 

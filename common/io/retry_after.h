@@ -4,11 +4,11 @@
 
 #include "../base/headers.h"
 
-/* Nobody is believed further than a day. */
+/* Longer waits than a day count as a day. */
 #define RETRY_AFTER_MAX_S 86400
 
-/* The moment until which to wait, in milliseconds since 1970; now_ms likewise. False, and *until_ms
- * untouched, when the header is absent or cannot be read. A date may be in the past. */
+/* *until_ms: until when to wait, in ms since 1970, as now_ms. False, and *until_ms untouched: the
+ * header is absent or malformed. A date may be in the past. */
 bool retry_after(const struct headers *headers, int64_t now_ms, int64_t *until_ms);
 
 #endif

@@ -7,21 +7,21 @@
 #include "entries.h"
 
 struct dispatch_view {
-    char delivery[DELIVERY_MAX + 1]; /* "" in hashes of before it was kept */
+    char delivery[DELIVERY_MAX + 1]; /* "" in older hashes */
     char outcome[16];                /* outcome_kind_name */
     char repo[REPO_MAX + 1];
     char event_type[16];
-    char action[64]; /* of the event; "" when it has none, or in hashes of before it was kept */
+    char action[64]; /* of the event; "" if it has none, and in older hashes */
     char head_sha[SHA_MAX + 1];
     char error[512];
     int64_t level, pr, http_status, attempt;
-    int64_t received_ms;   /* when the delivery came; 0 in hashes of before it was kept */
-    int64_t at_ms;         /* of that outcome */
-    int64_t dispatched_ms; /* when the call went out, 0: it did not, or is not known to have */
+    int64_t received_ms;   /* when the delivery came; 0 in older hashes */
+    int64_t at_ms;         /* the outcome's */
+    int64_t dispatched_ms; /* when the call was sent; 0: it was not, or is not known to be */
     enum task_mark maybe_duplicate;
 };
 
-/* Folds the outcome of a task of kind dispatch; re-runs are not folded (their jobs say enough).
+/* Folds the outcome of a task of kind dispatch; a re-run is not folded (its jobs are enough).
  * Collect with view_fold_collect. */
 enum err dispatch_fold_queue(struct redis *r, const struct outcome *outcome,
                              const struct view_times *times, struct why *why) MUST_CHECK;
@@ -32,9 +32,9 @@ enum err dispatch_view_get(struct redis *r, struct str delivery, struct str repo
  * entries. */
 enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t limit,
                                 struct dispatch_view **ret, size_t *n, struct why *why) MUST_CHECK;
-/* The dispatch that the aggregate check run of a commit and downstream is about: of the newest
- * delivery (by its arrival) that was not superseded, else of the newest. Deliveries that count are
- * those of pull_request events but closed, and of ciflow-tag pushes, at L3 and L4. */
+/* The dispatch that the aggregate check run of a commit and downstream shows: the newest (by
+ * arrival of its delivery) that was not superseded, else the newest. Only L3 and L4 count, and only
+ * pull_request events other than closed, and pushes of ciflow tags. */
 enum err dispatch_of_head(struct redis *r, struct str sha, struct str repo, bool *found,
                           struct dispatch_view *ret, struct why *why) MUST_CHECK;
 

@@ -1,26 +1,25 @@
-/* The Redis keys: the only code that knows their names, types and TTLs; deploy/redis/users says
- * which user may use them, with which commands. "crcr:" is the prefix of
- * the installation, another one with another CRCR_TOPIC_PREFIX (topics.key_prefix). The functions
- * give the rest: the client (redis_options.key_prefix) puts the prefix before it, and before the
- * KEYS of scripts. A script makes keys only from its KEYS.
+/* The Redis keys. No other code knows their names, types and TTLs; deploy/redis/users says which
+ * user may use them, with which commands. "crcr:" stands for the installation's prefix, which
+ * follows CRCR_TOPIC_PREFIX (topics.key_prefix). The functions return keys without it: the client
+ * adds it (redis_options.key_prefix), also to the KEYS of scripts. A script makes keys only from
+ * its KEYS.
  *
  * key                                       type    written by  read by            TTL
  *   what it holds
  * ------------------------------------------------------------------------------------------------
  * crcr:epoch                                string  reporter    all daemons        -
- *   there while the view is consistent: the fence of the rebuild that made it so (epoch.h), which
- *   is the moment in which that began, in microseconds; a claim that is missing says nothing of
- *   before
+ *   exists while the view is consistent: the fence of the last rebuild (epoch.h), which is the time
+ *   it began, in microseconds. A missing claim proves nothing about earlier times
  * crcr:rebuild                              hash    fold        fold, crcrctl      -
  *   who rebuilds: state, owner, fence, until_ms; how far it is: phase, done, total
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
  *   state sending/done/unknown, owner, until_ms, pr, head_sha, level, event_type, dispatched_ms;
- *   outcome: HTTP status, attempt and mark of the call (JSON in those of before)
+ *   outcome: HTTP status, attempt and mark of the call (JSON in older claims)
  *   |<id> follows in claims of a replay --again
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
  *   last task_seq sent
  * crcr:rate:<repo>                          hash    ingest, reconcile              full, day over
- *   when the buckets of its callbacks, requests and bytes, will be full again, in us; the day
+ *   when its callback buckets (requests, bytes) will be full again, in us; the day
  *   (since 1970), and the bytes taken on it. |pending follows: of its pending callbacks;
  *   |commits: of the commits that reconcile asks for in its name
  * crcr:job:<job key>                        hash    fold        all daemons        CRCR_STATUS_TTL
@@ -29,7 +28,7 @@
  *   started_ms: when the first job of the run's attempt 1 was in progress; <job key> → its attempt,
  *   open or ended; of at most 1,000 jobs
  * crcr:dispatch:<delivery>/<repo>           hash    fold        reporter           CRCR_STATUS_TTL
- *   its weightiest outcome, and the earliest moment of the call (dispatched_ms, unknown_ms)
+ *   its most important outcome, and the earliest time of the call (dispatched_ms, unknown_ms)
  * crcr:sent:<sha>/<repo>                    zset    fold        reconcile          CRCR_STATUS_TTL
  *   deliveries that its aggregate check run may be about, by received_ms, newest 20
  * crcr:runs:<sha>/<repo>                    hash    reconcile   reconcile          CRCR_STATUS_TTL
@@ -46,7 +45,7 @@
  *   <hour><kind>.<name of model/figures.h> → number; the day (since 1970) and the hour are UTC;
  *   kind: p of pull requests, u of pushes, n of nightly and periodic runs
  * crcr:day:<repo>|<day>                     hash    sweep       web                90 d
- *   <kind>.<name> → number: the same of the whole day
+ *   <kind>.<name> → number: the same for the day
  * crcr:delivery:<delivery>                  zset    fold        reporter           CRCR_STATUS_TTL
  *   job keys and repos of one delivery, by time, the first 20,000
  * crcr:self:<delivery>                      zset    fold        reporter           CRCR_STATUS_TTL
@@ -88,27 +87,25 @@
  * crcr:zombies                              zset    fold, sweep sweep              -
  *   job keys in progress by deadline
  * crcr:leases:<comment, due, tally, zombies> zset   reconcile,  reconcile, sweep   -
- *   what one replica has in hand, by when     sweep
- *   its lease expires (lease.h). due_set and a fact that is to be counted take it away
+ *   members that one replica has, by when     sweep
+ *   the lease expires (lease.h). due_set, and a new fact to count, revoke it
  * crcr:budget:us:<account>                  string  dispatcher, reporter           until all full
- *   until when GitHub asked one of us to wait, and when each bucket of its limits is full again, for
- *   an owner's installation (* is the whole App), in us: little-endian doubles
+ *   until when GitHub asked any process to wait, and when each bucket of its limits is full again,
+ *   for an owner's installation (* is the entire App), in us: little-endian doubles
  * crcr:budget:us:<account>|<repo>           string  dispatcher, reporter           until full
  * crcr:budget:us:<account>|#<pr>
- *   when the share of that downstream, or pull request, in the account's content is full again, in
- *   us
+ *   when that downstream's or pull request's share of the account's content is full again, in us
  * crcr:allowlist                            hash    router      web                -
  *   source, sha, fetched_at, error of the last fetch
  *
- * <repo> is always in lower case here: these functions see to it.
- */
+ * These functions write <repo> in lower case. */
 #ifndef CRCR_VIEW_KEYS_H
 #define CRCR_VIEW_KEYS_H
 
 #include "../base/str.h"
 
-/* The longest is a job key whose every byte had to be percent-encoded: 3 times (workflow, job,
- * check run id) and the rest. */
+/* The longest is a job key with every byte percent-encoded: 3 times (workflow, job, check run id),
+ * and the rest. */
 #define VIEW_KEY_MAX 4608
 
 struct key {
@@ -118,8 +115,8 @@ struct key {
 /* Room for one, until the end of the block that this is written in. */
 #define NEW_KEY (&(struct key){ .len = 0 })
 
-/* Each writes the key, without the prefix, into to (reset first) and returns it, borrowed from to.
- */
+/* Each writes the key, without the prefix, into `to` (reset first) and returns it, borrowed from
+ * `to`. */
 /* again: the id of the `replay --again` that made the task; absent: none did. */
 struct str key_claim(struct key *to, struct str delivery, struct str repo, const char *kind,
                      struct str run_id, struct str again);

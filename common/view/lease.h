@@ -1,37 +1,37 @@
-/* Leases: "mine until", so that of several replicas one does a thing. Who dies keeps none longer
- * than until then, by Redis's own clock. */
+/* Leases: "mine until", so that only one of several replicas does the work. The lease of a replica
+ * that died expires by Redis's own clock. */
 #ifndef CRCR_VIEW_LEASE_H
 #define CRCR_VIEW_LEASE_H
 
 #include "indexes.h"
 
 enum lease_of {
-    LEASE_COMMENT, /* <pr>/<repo>: who writes its comment; 2 minutes, which all calls for one fit in
-                    */
-    /* Of sets by time; LEASE_SET_MS, which is longer than publishing a batch takes (7 s). */
-    LEASE_DUE,     /* crcr:due: commits and downstreams that are to be looked at again */
-    LEASE_TALLY,   /* crcr:tally: deliveries and downstreams whose jobs are to be counted */
+    LEASE_COMMENT, /* <pr>/<repo>: writes its comment; 2 min, enough for all its calls */
+    /* Members of sorted sets by time. They last LEASE_SET_MS: longer than publishing a batch takes
+     * (7 s). */
+    LEASE_DUE,     /* crcr:due: commits and downstreams to reconcile again */
+    LEASE_TALLY,   /* crcr:tally: deliveries and downstreams whose jobs must be counted */
     LEASE_OVERDUE, /* crcr:zombies: jobs in progress, by deadline */
 };
 #define LEASE_SET_MS 15000
 
-/* *expires_ms: names the lease at its end; 0: another has it. */
+/* *expires_ms identifies the lease for lease_finish; 0: another owner has it. */
 enum err lease_take(struct redis *r, enum lease_of of, struct str member, int64_t *expires_ms,
                     struct why *why) MUST_CHECK;
 
 struct leases {
-    struct view_index members; /* with when each was due */
+    struct view_index members; /* at_ms: when each was due */
     int64_t expires_ms;        /* of all */
-    int64_t past;              /* how many are due, those of other holders too */
+    int64_t past;              /* how many are due, including those that others have */
 };
 void leases_clear(struct leases *list);
-/* Of the set the members that are due at now_ms and that nobody has, at most most, earliest first;
+/* Leases at most `most` members of the set that are due at now_ms and not leased, earliest first;
  * none while the view is inconsistent. They stay in the set. *ret is the caller's. */
 enum err lease_take_due(struct redis *r, enum lease_of of, int64_t now_ms, size_t most,
                         struct leases *ret, struct why *why) MUST_CHECK;
 
-/* Ends a lease. due_ms: when the member was due; it leaves its set, unless it is due at another
- * time by now. Nothing happens when the lease has expired and another has it, or was revoked. */
+/* Ends a lease and removes the member from its set, unless the member is now due at another time
+ * than due_ms. Does nothing if the lease was revoked, or expired and taken by another owner. */
 enum err lease_finish(struct redis *r, enum lease_of of, struct str member, int64_t expires_ms,
                       int64_t due_ms, struct why *why) MUST_CHECK;
 

@@ -1,7 +1,7 @@
-/* A record as it goes into the dead-letter queue: as it was, and with the headers that say why.
- * What others wrote into our topics may be too large for that: the broker measures what it is sent,
- * theirs compressed, ours plain. Of such a record the first part is kept, and its header `cut` says
- * how large it was. PURE. */
+/* A record for the dead-letter queue: unchanged, plus headers that say why. A record that others
+ * wrote into our topics may be too large for us to write: the broker measures what it receives,
+ * theirs compressed, ours plain. The DLQ then keeps its beginning, and the header `cut` gives the
+ * original size. PURE. */
 #ifndef CRCR_WORKER_DLQ_H
 #define CRCR_WORKER_DLQ_H
 
@@ -12,7 +12,7 @@ struct dlq_record {
     struct headers headers;
 };
 
-/* Whether we can write a record with headers of ours added: into the DLQ, or into another topic. */
+/* Whether we can write this record with our headers added, into the DLQ or another topic. */
 bool dlq_fits(struct str key, struct str value, const struct headers *headers);
 /* Everything is borrowed. class is poison, refused or exhausted. */
 void dlq_record_init(struct dlq_record *d, struct str key, struct str value,

@@ -7,14 +7,14 @@
 #include "../base/headers.h"
 #include "../model/topics.h"
 
-/* How long after the failure of that attempt (1, 2, …) the next one waits; 0: there is none. */
+/* How long to wait after that attempt (1, 2, …) failed; 0: there is no next attempt. */
 int64_t park_wait_ms(int attempt);
-/* The delay topic for what goes back to that topic after a wait of that length: the shortest that
- * is long enough, else the last. */
+/* The delay topic for a record that returns to topic `to` after wait_ms: the shortest that is long
+ * enough, else the longest. */
 enum topic park_topic(enum topic to, int64_t wait_ms);
-/* The longest wait that belongs into a delay topic; into one of 1 h whatever is longer, too. */
+/* The longest wait that a delay topic takes; one of 1 h takes any longer wait, too. */
 int64_t park_topic_ms(enum topic delay);
-/* Adds to headers what the role delay reads: to_topic (full name), not_before_ms (wall clock) and
+/* Adds the headers that the role delay reads: to_topic (full name), not_before_ms (wall clock) and
  * error. All are borrowed. */
 void park_headers(struct headers *headers, const char *to_topic, int64_t not_before_ms,
                   const char *error);

@@ -6,10 +6,10 @@
  *     │                                 ├─ work_dead ─▶ dlq ─────┘
  *     └─ read again by the next owner ◀─┴─ work_drop             (then work_done)
  *
- * The rules that live here and nowhere else: a record is finished only when everything that was put
- * for it is acknowledged by the brokers; what is not acknowledged is written again until it is; a
- * partition that is revoked is drained first, 20 s at most; a role that has enough in hand reads
- * nothing; what was removed before it was read is logged and counted. Everything happens on the
+ * The rules here hold for all roles. A record is finished only when the brokers have acknowledged
+ * everything that was put for it. What is not acknowledged is written again until it is. A revoked
+ * partition is drained first, for at most 20 s. A role that has enough in hand reads no more.
+ * Records that were removed before they were read are logged and counted. Everything runs on the
  * role's own thread. */
 #ifndef CRCR_WORKER_WORKER_H
 #define CRCR_WORKER_WORKER_H
@@ -31,23 +31,23 @@ struct work {
 struct worker_role {
     /* A record was read. It is the role's until work_done or work_drop, here or later. */
     void (*take)(void *opaque, struct work *work);
-    /* Once a turn: starts what is due. Returns for how many milliseconds nothing is; records,
-     * reports, answers and a stop end the wait earlier. */
+    /* Once a turn: starts what is due. Returns the milliseconds until something is due next;
+     * records, reports, answers and a stop end that wait earlier. */
     int (*tick)(void *opaque);
-    /* Its partition is being revoked, or the daemon stops: work_drop it, unless something of it
-     * is under way, which may end. Then it is asked again each turn until it is done or dropped;
-     * after 20 s another may have it. Touches no other work. */
+    /* Its partition is being revoked, or the daemon stops: work_drop it, unless a call for it is in
+     * flight. Then drop() is called again each turn until the work is done or dropped; after 20 s
+     * another consumer may have it. Touches no other work. */
     void (*drop)(void *opaque, struct work *work);
-    /* It ends unfinished with worker_free: what the role holds for it is to be freed. NULL: the
-     * role holds nothing that drop() would not have freed. */
+    /* It ends unfinished with worker_free: free what the role holds for it. NULL: drop() has freed
+     * all. */
     void (*forget)(void *opaque, struct work *work);
-    /* True while nothing more is to be read. NULL: never. */
+    /* True: read no more now. NULL: never. */
     bool (*full)(void *opaque);
 };
 
 /* Indices into the daemon's table of metrics. */
 struct worker_metrics {
-    size_t not_stored; /* label topic: what the brokers did not acknowledge */
+    size_t not_stored; /* label topic: writes that failed */
     size_t dlq;        /* labels role, class: stored in the DLQ */
     size_t delayed;    /* one label, of park.label: stored in a delay topic */
     size_t lost;       /* labels role, topic: removed before they were read */
@@ -74,33 +74,33 @@ struct worker_options {
  * names what is missing. */
 enum err worker_new(struct worker **ret, const struct worker_options *options,
                     struct why *why) MUST_CHECK;
-/* Begins to read, if it has not begun. Before it worker_run only ticks. */
+/* Begins to read, once. Until then worker_run only calls tick(). */
 enum err worker_read(struct worker *w, struct why *why) MUST_CHECK;
 /* The loop, until the daemon stops or Kafka cannot go on (ERR_STOP); then drains and leaves the
  * group. */
 enum err worker_run(struct worker *w, struct why *why) MUST_CHECK;
-/* Waits up to 5 s for what is not stored yet, and frees. The role's own clients are closed before,
- * so that nothing calls back any more. NULL is fine. */
+/* Waits up to 5 s for records that are not stored yet, then frees. Close the role's own clients
+ * before, so that none calls back any more. NULL is fine. */
 void worker_free(struct worker *w);
 
-/* Why the role is not ready although it reads, or NULL; copied. /readyz says so. */
+/* Why the role is not ready although it reads, or NULL; copied. Shown by /readyz. */
 void worker_not_ready(struct worker *w, const char *reason);
-/* Before each effect that follows from what was read at since_ms (clock_boot_ms): whether the
- * partitions are surely still ours, and nobody can have had them since. False while the group's
- * coordinator has not answered for 3 s, and when this process was paused (SIGSTOP, a suspended
- * machine) since then: drop what was decided, and read again what it goes by. A pause between this
- * call and the effect goes unseen, and so does one of a virtual machine whose clocks stop. */
+/* Ask before each effect of a decision made from data read at since_ms (clock_boot_ms). True: the
+ * partitions have been ours ever since. False: the group's coordinator has not answered for 3 s, or
+ * this process was paused since then (SIGSTOP, a suspended machine). Then drop the decision and
+ * read the data again. Not detected: a pause between this call and the effect, and a pause of a
+ * virtual machine whose clocks stop. */
 bool worker_may_act(const struct worker *w, int64_t since_ms);
-/* topic_reader_limit_span, of the reader; 0: as it began. */
+/* topic_reader_limit_span of its reader; 0: the default. */
 void worker_limit_span(struct worker *w, size_t records);
-/* How many are in hand. */
+/* How many records are in hand. */
 size_t worker_in_hand(const struct worker *w);
 
 /* ---- what follows from a record ---------------------------------------------------------------
  */
 
-/* The brokers did not store it (err and reason say why). True: the role makes up for it, and it is
- * not written again. False: it is. From the loop only, never from inside work_put. */
+/* The brokers did not store it (err and reason say why). True: the role handles that, and it is not
+ * written again. False: it is. Called from the loop only, never from inside work_put. */
 typedef bool post_failed_fn(void *opaque, enum err err, const char *reason);
 
 /* A counter that grows by one when the record is stored. */
@@ -114,7 +114,7 @@ struct post {
     int slot; /* of topic_writer_put_in; 0: the partition is chosen from the key */
     struct str key;
     struct str value;
-    bool lasting;                   /* value stays where it is until stored: it is not copied */
+    bool lasting;                   /* value stays valid until stored: it is not copied */
     const struct headers *headers;  /* NULL: none */
     const struct post_count *count; /* copied; NULL: none */
     post_failed_fn *failed;         /* NULL: written again until it is stored */
@@ -123,43 +123,44 @@ struct post {
 
 /* Key and headers are copied; so is the value, unless it is lasting. */
 void work_put(struct work *work, const struct post *post);
-/* The same, but no record waits for it. */
+/* The same, but no record waits until it is stored. */
 void worker_put(struct worker *w, const struct post *post);
-/* Calls then(opaque) once all that was put for it is stored or given up by a failed(). From the
- * loop only. */
+/* Calls then(opaque) once all records put for it are stored, or a failed() returned true. Called
+ * from the loop only. */
 void work_then(struct work *work, void (*then)(void *opaque), void *opaque);
-/* Finished: it ends, and its offset may be committed, once all that was put for it is stored. */
+/* Finished: once all records put for it are stored, it ends and its offset may be committed. */
 void work_done(struct work *work);
-/* Given back: it is read again by whoever has its partition. */
+/* Given back: the next owner of its partition reads it again. */
 void work_drop(struct work *work);
-/* One more part of the record, with its own posts, then and end. The record ends with its last
- * part: it is finished when all were, and given back when one was. From take() only. */
+/* One more part of the record, which has its own posts, then() and end. The record ends with its
+ * last part: finished if all parts were, given back if one was. From take() only. */
 struct work *work_share(struct work *work);
-/* Of its worker. */
+/* Its worker's options. */
 const struct worker_options *work_options(const struct work *work);
-/* True once its partition is another's: nothing of it is committed any more. For drop(). */
+/* True once another consumer has its partition: it is not committed any more. For drop(). */
 bool work_is_lost(const struct work *work);
 
-/* Into the DLQ: the record as it is, with the headers that say why. class: poison, refused or
- * exhausted, and static. A record too large for us to write is cut (dlq.h). The caller then calls
- * work_done. */
+/* Writes the record into the DLQ, with headers that say why. class: poison, refused or exhausted,
+ * and static. A record too large for us to write is cut (dlq.h). The caller then calls work_done.
+ */
 void work_dead(struct work *work, const char *class, const char *error);
-/* The same with other headers than the record's, borrowed. */
+/* The same, with these headers instead of the record's; borrowed. */
 void work_dead_as(struct work *work, const struct headers *headers, const char *class,
                   const char *error);
-/* False: the record is too large to be put off. */
+/* False: the record is too large to be parked. */
 bool work_can_park(const struct work *work);
 
 struct park {
     int64_t wait_ms; /* from now */
-    int attempt;     /* the number of the next one, as header; 0: left as it is */
+    int attempt;     /* the next attempt's number, as header; 0: unchanged */
     const char *error;
     const char *label;             /* of the metric; static */
     const struct headers *headers; /* instead of the record's own; NULL: those */
     struct str value;              /* instead of the record's own, lasting; ptr NULL: that */
 };
-/* Into the delay topic that suits the wait, to come back to the topic that it was read from. A
- * record too large for that goes to the DLQ as refused: false. The caller then calls work_done. */
+/* Parks the record: writes it into the delay topic for that wait, from where it returns to the
+ * topic that it was read from. False: it is too large, and goes to the DLQ as refused. The caller
+ * then calls work_done. */
 bool work_park(struct work *work, const struct park *park);
 
 #endif
