@@ -210,7 +210,7 @@ static void folded(struct fold *f, const struct fact *fact, const char *verdict)
              LOG_STR("verdict", str_of(verdict)));
 }
 
-/* A row leaves while the partition is surely ours, or not at all: behind the next owner's it would
+/* Publishes a row only while the partition is certain to be ours: behind the next owner's it would
  * put a job back. */
 static enum err callback_collect(struct fold *f, struct fact *fact, struct why *why)
 {
@@ -317,13 +317,13 @@ static void fold_batch(struct fold *f)
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 /* Nothing is read while it cannot be folded. */
-static bool full(void *opaque)
+static bool fold_full(void *opaque)
 {
     const struct fold *f = opaque;
     return f->n_facts >= FACTS_MAX || f->redis_unavailable || !f->consistent;
 }
 
-static void take(void *opaque, struct work *work)
+static void fold_take(void *opaque, struct work *work)
 {
     struct fold *f = opaque;
     struct fact *fact = fact_new(work->record, f->reporter, f->scratch);
@@ -335,7 +335,7 @@ static void take(void *opaque, struct work *work)
 }
 
 /* What was put for it may arrive; the rest is folded by the next owner. */
-static void drop(void *opaque, struct work *work)
+static void fold_drop(void *opaque, struct work *work)
 {
     struct fact *fact = work->user;
     if (fact->state == FACT_PUBLISHING)
@@ -344,12 +344,12 @@ static void drop(void *opaque, struct work *work)
     work_drop(work);
 }
 
-static void forget(void *opaque, struct work *work)
+static void fold_work_forget(void *opaque, struct work *work)
 {
     fold_forget(opaque, work->user);
 }
 
-static int tick(void *opaque)
+static int fold_tick(void *opaque)
 {
     struct fold *f = opaque;
     struct fact *fact;
@@ -387,9 +387,11 @@ static enum err fold_open(struct fold *f, struct why *why)
 {
     static const enum topic reads[] = { TOPIC_CALLBACKS, TOPIC_DISPATCHES, TOPIC_EVENTS };
     static const enum topic writes[] = { TOPIC_RESULTS, TOPIC_RECONCILE, TOPIC_RDELAY_1M };
-    static const struct worker_role does = {
-        .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
-    };
+    static const struct worker_role does = { .take = fold_take,
+                                             .tick = fold_tick,
+                                             .drop = fold_drop,
+                                             .forget = fold_work_forget,
+                                             .full = fold_full };
     const struct reporter *r = f->reporter;
     const struct worker_options worker = {
         .role = f->role,

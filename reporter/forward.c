@@ -38,12 +38,12 @@ struct row {
     int64_t not_before_ms; /* monotonic */
     int64_t wait_ms;       /* the last wait of this one */
     struct buf body;
-    struct lane *lane;
+    struct job_rows *lane;
     struct row *prev, *next; /* in its lane */
 };
 
 /* The rows of one job, in order. */
-struct lane {
+struct job_rows {
     char *key;
     size_t key_len;
     struct row *rows;
@@ -57,8 +57,8 @@ struct forward {
     char url[2048 + sizeof(RESULTS)];
     char shown[2048]; /* the same as it may be logged (url_shown) */
     const char *bot_key;
-    struct lane *lanes;  /* by key; in the order in which they are tried */
-    int64_t max_retries; /* 0: for ever */
+    struct job_rows *lanes; /* by key; in the order in which they are tried */
+    int64_t max_retries;    /* 0: for ever */
     size_t n_posting;
     uint64_t n_sent; /* rows that the HUD took */
     bool unavailable;
@@ -73,7 +73,7 @@ static struct row *row_add(struct forward *f, struct work *work)
 {
     struct str key = work->record->key.ptr ? work->record->key : STR_LIT("");
     struct row *row = mem_alloc(1, sizeof(*row));
-    struct lane *lane;
+    struct job_rows *lane;
     HASH_FIND(hh, f->lanes, key.ptr, key.len, lane);
     if (!lane) {
         lane = mem_alloc(1, sizeof(*lane));
@@ -93,7 +93,7 @@ static struct row *row_add(struct forward *f, struct work *work)
 
 static void row_free(struct row *row)
 {
-    struct lane *lane = row->lane;
+    struct job_rows *lane = row->lane;
     DL_DELETE(lane->rows, row);
     buf_clear(&row->body);
     if (!lane->rows) {
@@ -116,7 +116,7 @@ static void row_dead(struct row *row, const char *class, const char *error)
     row_done(row);
 }
 
-static void take(void *opaque, struct work *work)
+static void forward_take(void *opaque, struct work *work)
 {
     struct forward *f = opaque;
     struct result_record result;
@@ -152,7 +152,7 @@ static void row_wait(struct row *row, bool may_be_the_row, const char *reason)
 {
     struct forward *f = row->forward;
     bool about_the_row = may_be_the_row && f->n_sent != row->sent_before;
-    struct lane *lane = row->lane;
+    struct job_rows *lane = row->lane;
     row->wait_ms = wait_longer(row->wait_ms);
     row->not_before_ms = clock_mono_ms() + row->wait_ms;
     HASH_DEL(f->lanes, lane);
@@ -192,7 +192,7 @@ static const char *const verdicts[] = {
     [FORWARD_SENT] = "sent", [FORWARD_WAIT] = "waiting", [FORWARD_REFUSED] = "refused"
 };
 
-static void answered(void *opaque, const struct http_answer *answer)
+static void post_answered(void *opaque, const struct http_answer *answer)
 {
     struct row *row = opaque;
     struct forward *f = row->forward;
@@ -241,7 +241,7 @@ static void row_post(struct row *row)
         .headers = &headers,
         .body = buf_str(&row->body),
     };
-    if (http_client_start(f->client, &request, answered, row, &why)) {
+    if (http_client_start(f->client, &request, post_answered, row, &why)) {
         hud_failed(f, why.text);
         return;
     }
@@ -254,10 +254,10 @@ static void row_post(struct row *row)
 
 /* Starts the first of each lane. While the HUD is unavailable one post at a time asks whether it is
  * back. */
-static int tick(void *opaque)
+static int forward_tick(void *opaque)
 {
     struct forward *f = opaque;
-    struct lane *lane, *next;
+    struct job_rows *lane, *next;
     int64_t now = clock_mono_ms();
     bool ours = worker_may_act(f->worker, clock_boot_ms());
     bool waiting = now < f->not_before_ms || !ours;
@@ -273,7 +273,7 @@ static int tick(void *opaque)
     return TICK_MS;
 }
 
-static void drop(void *opaque, struct work *work)
+static void forward_drop(void *opaque, struct work *work)
 {
     struct row *row = work->user;
     (void)opaque;
@@ -283,13 +283,13 @@ static void drop(void *opaque, struct work *work)
     work_drop(work);
 }
 
-static void forget(void *opaque, struct work *work)
+static void forward_work_forget(void *opaque, struct work *work)
 {
     (void)opaque;
     row_free(work->user);
 }
 
-static bool full(void *opaque)
+static bool forward_full(void *opaque)
 {
     const struct forward *f = opaque;
     return worker_in_hand(f->worker) >= IN_HAND_MAX;
@@ -298,9 +298,11 @@ static bool full(void *opaque)
 static enum err forward_open(struct forward *f, const struct reporter *r, struct why *why)
 {
     static const enum topic reads[] = { TOPIC_RESULTS };
-    static const struct worker_role does = {
-        .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
-    };
+    static const struct worker_role does = { .take = forward_take,
+                                             .tick = forward_tick,
+                                             .drop = forward_drop,
+                                             .forget = forward_work_forget,
+                                             .full = forward_full };
     const struct http_client_options client = { .user_agent = "crcr-reporter",
                                                 .ca_file = r->ca_file,
                                                 .allow_http = r->allow_http };

@@ -21,7 +21,7 @@
 #define STALL_MS   30000     /* no record for so long: from the beginning, with new ends */
 #define CLAIMS_MS  604800000 /* 7 d: what a claim is kept for */
 #define JOBS_CHUNK 200
-/* Marks under way at once: more are waited for, the lease being renewed meanwhile. */
+/* Marks in flight at once: more are waited for, the lease being renewed meanwhile. */
 #define MARKS_MAX  20000
 /* For one slot in a queue that is full all the same; less than the lease. */
 #define ROOM_MS    8000

@@ -239,7 +239,7 @@ static void targets_start(struct reconcile *r)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void take(void *opaque, struct work *work)
+static void reconcile_take(void *opaque, struct work *work)
 {
     struct reconcile *r = opaque;
     struct target *t;
@@ -279,7 +279,7 @@ static void tell_breakers(const struct reconcile *r)
             log_info("github_back", LOG_STR("account", str_of(news.account)));
 }
 
-static int tick(void *opaque)
+static int reconcile_tick(void *opaque)
 {
     struct reconcile *r = opaque;
     targets_start(r);
@@ -290,7 +290,7 @@ static int tick(void *opaque)
 }
 
 /* The call under way ends, no other begins. */
-static void drop(void *opaque, struct work *work)
+static void reconcile_drop(void *opaque, struct work *work)
 {
     struct dirty *d = work->user;
     struct target *t = d->target;
@@ -303,7 +303,7 @@ static void drop(void *opaque, struct work *work)
     dirty_free(d);
 }
 
-static void forget(void *opaque, struct work *work)
+static void reconcile_work_forget(void *opaque, struct work *work)
 {
     struct dirty *d = work->user;
     (void)opaque;
@@ -311,7 +311,7 @@ static void forget(void *opaque, struct work *work)
     dirty_free(d);
 }
 
-static bool full(void *opaque)
+static bool reconcile_full(void *opaque)
 {
     const struct reconcile *r = opaque;
     return worker_in_hand(r->worker) >= IN_HAND_MAX;
@@ -322,9 +322,11 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
     static const enum topic reads[] = { TOPIC_RECONCILE };
     static const enum topic writes[] = { TOPIC_CALLBACKS, TOPIC_RDELAY_1M, TOPIC_RDELAY_10M,
                                          TOPIC_RDELAY_1H };
-    static const struct worker_role does = {
-        .take = take, .tick = tick, .drop = drop, .forget = forget, .full = full
-    };
+    static const struct worker_role does = { .take = reconcile_take,
+                                             .tick = reconcile_tick,
+                                             .drop = reconcile_drop,
+                                             .forget = reconcile_work_forget,
+                                             .full = reconcile_full };
     const struct reporter *reporter = r->reporter;
     const struct config *config = role_config(r->role);
     const struct http_client_options client = { .user_agent = "crcr-reporter",

@@ -378,7 +378,7 @@ static void pass_end(struct pass *p)
     free(p);
 }
 
-/* True when a call of the action at hand is under way. */
+/* True when a call of this action is in flight. */
 static bool action_start(struct pass *p)
 {
     struct github *g = p->target->reconcile->github;
