@@ -9,7 +9,6 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../base/table.h"
-#include "../model/task.h"
 #include "github.h"
 
 #define IN_FLIGHT_MAX       100   /* GitHub: "No more than 100 concurrent requests are allowed" */

@@ -3,16 +3,6 @@
 #ifndef CRCR_TESTS_ROUTER_SCENE_H
 #define CRCR_TESTS_ROUTER_SCENE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "common/base/clock.h"
 #include "common/github/payload_fit.h"
 #include "dispatcher/allowlist_source.h"

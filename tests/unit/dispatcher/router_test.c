@@ -1,6 +1,16 @@
 /* What becomes of an event: the records of tasks for each tier, the outcomes of those that get
  * none, and when it is finished. */
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
 #include "router_scene.h"
 
 /* ---- what an event becomes ---- */
