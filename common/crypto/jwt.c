@@ -60,14 +60,14 @@ enum err jwt_sign_rs256(const struct jwt_key *key, struct str kid, struct str cl
 static void put_base64url(struct buf *to, struct str bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    unsigned bits = 0, n = 0; /* n bits of it are not written yet */
-    for (size_t i = 0; i < bytes.len; i++) {
-        bits = bits << 8 | (unsigned char)bytes.ptr[i];
-        for (n += 8; n >= 6; n -= 6)
-            buf_putc(to, digits[bits >> (n - 6) & 63]);
+    for (size_t i = 0; i < bytes.len; i += 3) {
+        unsigned bits = 0;
+        for (size_t k = i; k < i + 3; k++)
+            bits = bits << 8 | (k < bytes.len ? (unsigned char)bytes.ptr[k] : 0);
+        const char four[] = { digits[bits >> 18], digits[bits >> 12 & 63], digits[bits >> 6 & 63],
+                              digits[bits & 63] };
+        buf_put(to, (struct str){ four, bytes.len - i < 3 ? bytes.len - i + 1 : 4 });
     }
-    if (n)
-        buf_putc(to, digits[bits << (6 - n) & 63]);
 }
 
 /* Not by cjose, which builds three documents for it: each dispatch has one. */

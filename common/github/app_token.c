@@ -115,11 +115,9 @@ static int64_t *installation_of(struct app_tokens *t, struct str repo)
 static struct access *access_of(struct app_tokens *t, struct str repo,
                                 enum github_permission permission)
 {
-    char name[REPO_MAX + 24], lower[REPO_MAX + 1];
-    if (!str_lower(lower, sizeof(lower), repo))
-        lower[0] = 0; /* no repo of GitHub's is that long */
-    snprintf(name, sizeof(name), "%s %s:%s", lower, permissions[permission].name,
-             permissions[permission].value);
+    char name[REPO_MAX + 2] = { (char)('a' + permission) };
+    if (!str_lower(name + 1, sizeof(name) - 1, repo))
+        name[1] = 0; /* no repo of GitHub's is that long */
     struct access *s = table_make(&t->accesses, str_of(name));
     if (s->tokens)
         return s;

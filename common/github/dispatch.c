@@ -23,7 +23,7 @@ static bool put_payload(struct buf *to, const struct dispatch *d, struct str cal
     if (d->delivery.ptr)
         json_put_text(to, "delivery_id", d->delivery);
     json_put_name(to, "payload");
-    buf_put(to, d->payload);
+    buf_put(to, str_trim(d->payload)); /* behind a line's end json_put would set no comma */
     if (callback_token.ptr)
         json_put_text(to, "callback_token", callback_token);
     if (with_trimmed) {

@@ -38,6 +38,7 @@ static struct {
     struct str value;       /* its payload; lives until the event is stored */
     struct outcome outcome; /* likewise */
     char trimmed[256];      /* of the last task */
+    char run_id[64];
     char not_ready[128];
     bool waiting, pushed;
     enum err fit;
@@ -66,7 +67,9 @@ void post_tasks(struct work *work, const struct task *task, struct str repos, si
     for (size_t i = 0; i < repos.len; i++)
         listed += repos.ptr[i] == ',';
     assert_int_equal(n, listed);
-    world.task = *task;
+    world.task = *task; /* without what its caller's stack holds */
+    world.task.run_id = STR_NONE;
+    (void)str_copy(world.run_id, sizeof(world.run_id), task->run_id);
     world.value = value;
     snprintf(world.trimmed, sizeof(world.trimmed), "%.*s", STR_ARG(task->payload_trimmed));
     say("L%d %s %.*s; ", task->level, task_kind_name(task->kind), STR_ARG(repos));

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,29 @@ static void the_payload_is_spliced_byte_for_byte(void **state)
     buf_clear(&body);
 }
 
+static void white_space_around_the_payload_is_left_out(void **state)
+{
+    (void)state;
+    static const char *const around[] = { " ", "\t", "\r\n", "\n", "\n\n " };
+    for (size_t i = 0; i < sizeof(around) / sizeof(around[0]); i++) {
+        char payload[16];
+        struct buf body;
+        snprintf(payload, sizeof(payload), "%s{}%s", around[i], around[i]);
+        struct dispatch d = example(str_of(payload));
+        buf_init(&body, 70000);
+        d.trimmed = STR_LIT("[\"x\"]");
+        for (int with_token = 0; with_token < 2; with_token++) {
+            struct str token = with_token ? STR_LIT("a.b.c") : STR_NONE;
+            assert_int_equal(dispatch_body(&body, &d, token, NULL), OK);
+            assert_non_null(strstr(buf_str(&body).ptr,
+                                   with_token
+                                       ? "\"payload\":{},\"callback_token\":\"a.b.c\",\"payload_t"
+                                       : "\"payload\":{},\"payload_trimmed\":[\"x\"]}}"));
+        }
+        buf_clear(&body);
+    }
+}
+
 static void what_is_absent_is_not_there(void **state)
 {
     (void)state;
@@ -52,7 +76,7 @@ static void too_large_first_costs_the_list_of_what_was_trimmed(void **state)
     struct dispatch d = example(STR_NONE);
     struct why why;
     char *large = malloc(66000);
-    memset(large, ' ', 66000);
+    memset(large, '1', 66000);
     d.trimmed = (struct str){ large, 8000 };
     d.payload = (struct str){ large, 60000 };
     buf_init(&body, 70000);
@@ -106,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_payload_is_spliced_byte_for_byte),
+        cmocka_unit_test(white_space_around_the_payload_is_left_out),
         cmocka_unit_test(what_is_absent_is_not_there),
         cmocka_unit_test(too_large_first_costs_the_list_of_what_was_trimmed),
         cmocka_unit_test(a_client_payload_of_the_limit_goes_and_one_byte_more_does_not),
