@@ -84,11 +84,11 @@ def unshown(jobs, sent, shown, dispatched, twins=(), past=(), view_lost=False):
 
 
 def past_unshown(jobs, sent, shown, past):
-    """Most of these were the head long enough to have their check runs: that half of them has none is no haste of pushes."""
+    """Most of these were the head long enough to have their check runs: that half of many has none is no haste of pushes."""
     named = {(sent[delivery]["sha"], f"crcr/{repo}/CI/{name}") for repo, delivery, _, name in jobs
              if repo in L4 and delivery in sent and sent[delivery]["sha"] in past}
     without = sum(1 for key in named if not shown.get(key))
-    return [f"{without} of {len(named)} jobs on earlier heads have no check run"] if without > max(20, len(named) / 2) else []
+    return [f"{without} of {len(named)} jobs on earlier heads have no check run"] if without > max(30, len(named) / 2) else []
 
 
 def unasked(shown, downstreams):
