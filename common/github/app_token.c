@@ -10,6 +10,7 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../base/table.h"
+#include "../model/ids.h"
 #include "../model/json_member.h"
 #include "../model/limits.h"
 
@@ -104,11 +105,7 @@ void app_tokens_free(struct app_tokens *t)
 static int64_t *installation_of(struct app_tokens *t, struct str repo)
 {
     char owner[REPO_MAX + 1];
-    ptrdiff_t slash = str_find(repo, '/');
-    if (slash >= 0)
-        repo.len = (size_t)slash;
-    if (!str_lower(owner, sizeof(owner), repo))
-        owner[0] = 0; /* no repo of GitHub's is that long */
+    repo_account(owner, repo);
     return table_make(&t->installations, str_of(owner));
 }
 

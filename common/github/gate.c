@@ -9,6 +9,7 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../base/table.h"
+#include "../model/ids.h"
 #include "github.h"
 
 #define IN_FLIGHT_MAX       100   /* GitHub: "No more than 100 concurrent requests are allowed" */
@@ -80,11 +81,7 @@ void gate_free(struct gate *g)
 static struct account *account_of(struct gate *g, struct str repo)
 {
     char name[REPO_MAX + 1];
-    ptrdiff_t slash = str_find(repo, '/');
-    if (slash >= 0)
-        repo.len = (size_t)slash;
-    if (!str_lower(name, sizeof(name), repo))
-        name[0] = 0; /* no repo of GitHub's is that long */
+    repo_account(name, repo);
     return table_make(&g->accounts, str_of(name));
 }
 

@@ -68,7 +68,7 @@ struct github_request {
 
 /* err says what follows:
  * OK 2xx (and 304); ERR_REFUSE never (403 without a limit, 404, 410, 422, redirects elsewhere);
- * ERR_RETRY surely without effect; ERR_UNKNOWN no answer seen, or 5xx. */
+ * ERR_RETRY known to be without effect; ERR_UNKNOWN no answer seen, or 5xx. */
 struct github_answer {
     enum err err;
     int status;            /* 0 when none */

@@ -42,6 +42,15 @@ bool repo_valid(struct str s)
            !(name.len >= 4 && str_eq_nocase(str_from(name, name.len - 4), STR_LIT(".git")));
 }
 
+void repo_account(char to[REPO_MAX + 1], struct str repo)
+{
+    ptrdiff_t slash = str_find(repo, '/');
+    if (slash >= 0)
+        repo.len = (size_t)slash;
+    if (!str_lower(to, REPO_MAX + 1, repo))
+        to[0] = 0;
+}
+
 bool sha_valid(struct str s)
 {
     if (!s.ptr || s.len < 7 || s.len > SHA_MAX)

@@ -12,6 +12,9 @@ bool delivery_valid(struct str s);
 bool repo_valid(struct str s);
 /* For people: what repo_valid takes. */
 #define REPO_ACCEPTED "owner/repo, without https://github.com/ before it and .git behind it"
+/* The account that a repository is of: its owner in lower case; of text without a slash all of it,
+ * and "" where it is too long to be a repository of GitHub's. */
+void repo_account(char to[REPO_MAX + 1], struct str repo);
 /* 7 to 64 hex digits. */
 bool sha_valid(struct str s);
 /* 40 or 64 of them: a commit that is not abbreviated. */

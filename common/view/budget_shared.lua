@@ -1,7 +1,7 @@
 -- Takes what one call costs out of an account's buckets, or nothing. common/model/budget.h has the
 -- rules, and budget_take there does the same in memory; only the fair shares are here alone.
 --   now      microseconds, by Redis's clock
---   account  crcr:budget:us:<account>: five doubles, until when GitHub asked one of us to wait, and
+--   account  crcr:budget:us:<account>: five doubles, until when GitHub asked a replica to wait, and
 --            when each bucket is full again
 --   shares   crcr:budget:us:<account>|<downstream>, …|#<pull request>: a double, when it is full again
 --   packed   doubles: limited_us, lower_us, share_room_us, share_cost_us of each share (struct

@@ -4,7 +4,7 @@
 -- when something is to be paid, the keys of budget().
 -- ARGV: owner, dispatched_ms, sending_ms, ttl_s, seq, pr, head_sha, level, event_type, received_ms,
 -- '1' if a later event of the lane that makes this one needless waits already (it counts only where
--- this one surely had no effect); then what budget() has packed.
+-- this one is known to have had no effect); then what budget() has packed.
 -- Returns {verdict, ms until another's claim runs out or the moment of the call that was made, what its
 -- end says of that call}, and what budget() returned if it was asked.
 -- "forgotten" is "taken" when that there is no claim proves nothing: Redis was emptied after the event

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -9,6 +10,29 @@
 
 #define VALID(fn, text)   assert_true(fn(STR_LIT(text)))
 #define INVALID(fn, text) assert_false(fn(STR_LIT(text)))
+
+static void the_account_of_a_repository_is_its_owner_in_any_case(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *repo, *account;
+    } rows[] = { { "Org-A/Back.end", "org-a" },
+                 { "org/a/b", "org" },
+                 { "*", "*" },
+                 { "ORG", "org" },
+                 { "/a", "" },
+                 { "", "" } };
+    char to[REPO_MAX + 1], large[REPO_MAX + 2];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        repo_account(to, str_of(rows[i].repo));
+        assert_string_equal(to, rows[i].account);
+    }
+    memset(large, 'a', sizeof(large));
+    repo_account(to, (struct str){ large, REPO_MAX });
+    assert_int_equal(strlen(to), REPO_MAX);
+    repo_account(to, (struct str){ large, sizeof(large) });
+    assert_string_equal(to, "");
+}
 
 static void delivery_is_letters_digits_and_dashes(void **state)
 {
@@ -107,6 +131,7 @@ static void job_key_encodes_each_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_account_of_a_repository_is_its_owner_in_any_case),
         cmocka_unit_test(delivery_is_letters_digits_and_dashes),
         cmocka_unit_test(repo_is_owner_slash_name),
         cmocka_unit_test(sha_is_seven_to_sixty_four_hex_digits),
