@@ -133,6 +133,7 @@ static void a_writer_begins_anew_while_a_name_server_hangs_and_reports_each_reco
     assert_int_equal(counts.reported, counts.put);
     topic_writer_free(w);
     brokers_end(&b);
+    assert_int_equal(rd_kafka_wait_destroyed(LIMIT_MS), 0); /* the old one, on its own thread */
 }
 
 int main(void)
