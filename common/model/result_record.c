@@ -6,6 +6,7 @@
 
 #include "../base/clock.h"
 #include "../base/mem.h"
+#include "canary.h"
 #include "ids.h"
 #include "json_scan.h"
 #include "limits.h"
@@ -429,23 +430,6 @@ bool result_record_is_of_other_ci(const struct result_record *r)
     return r->issuer && !result_record_is_of_actions(r);
 }
 
-static const char *wanted_conclusion(const struct result_record *row)
-{
-    static const struct {
-        const char *part, *conclusion;
-    } canaries[] = {
-        { "xfail", "failure" },
-        { "xcancel", "cancelled" },
-        { "xtimeout", "timed_out" },
-    };
-    if (!str_eq_nocase(str_of(row->repo), STR_LIT(CANARY_REPO)) || !row->job_name)
-        return "success";
-    for (size_t i = 0; i < sizeof(canaries) / sizeof(*canaries); i++)
-        if (strcasestr(row->job_name, canaries[i].part))
-            return canaries[i].conclusion;
-    return "success";
-}
-
 const char *result_record_conclusion(const struct result_record *r)
 {
     if (r->state < JOB_TIMED_OUT)
@@ -456,5 +440,6 @@ const char *result_record_conclusion(const struct result_record *r)
 bool result_record_is_successful(const struct result_record *r)
 {
     const char *conclusion = result_record_conclusion(r);
-    return conclusion && strcmp(conclusion, wanted_conclusion(r)) == 0;
+    return conclusion &&
+           strcmp(conclusion, canary_wanted_conclusion(str_of(r->repo), r->job_name)) == 0;
 }

@@ -64,9 +64,7 @@ bool result_record_is_of_other_ci(const struct result_record *r);
 
 /* How it ended; NULL: it has not, or without a conclusion. */
 const char *result_record_conclusion(const struct result_record *r);
-/* True when it has ended as it should: with success. In the canary repository a job named xfail,
- * xcancel or xtimeout should fail, be cancelled, or time out. */
-#define CANARY_REPO "pytorch/crcr-test"
+/* True when it has ended as it should: with success, or as canary.h says. */
 bool result_record_is_successful(const struct result_record *r);
 
 /* Text form of the fields that are known, for a Redis hash. value may point into text of the same

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
+#include "common/model/canary.h"
 #include "reporter/tally.h"
 
 #define HOUR 3600000LL

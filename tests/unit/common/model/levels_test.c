@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
+#include "common/model/canary.h"
 #include "common/model/ids.h"
 #include "common/model/levels.h"
 
