@@ -7,7 +7,7 @@
 #include "../common/worker/park.h"
 #include "fold.h"
 #include "open_runs.h"
-#include "reconcile_plan.h"
+#include "which_checks.h"
 
 #define AGAIN_MS     100
 #define PENDING_STEP 2 /* of the ladder: 1 m */

@@ -67,7 +67,7 @@ static void wanted_work_out(struct pass *p, const struct commit_prs *prs,
         .n_jobs = p->jobs.n,
     };
     p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted)); /* and the aggregate's */
-    p->n = plan_job_checks(&view, p->wanted);
+    p->n = which_checks_list(&view, p->wanted);
     p->required = p->has_dispatch && view.level == 4;
     p->past = p->has_dispatch && commit_is_past(&view, p->dispatch.pr);
     allowlist_feed_release(feed, version);
@@ -113,8 +113,8 @@ static enum err view_read(struct pass *p, struct why *why)
     demotions_free(demoting);
     err = sent_read(p, why);
     if (!err)
-        p->unchecked = plan_limit(p->wanted, p->sent, p->n,
-                                  (size_t)p->target->reconcile->reporter->job_checks_max);
+        p->unchecked = which_checks_limit(p->wanted, p->sent, p->n,
+                                          (size_t)p->target->reconcile->reporter->job_checks_max);
     return err;
 }
 

@@ -1,5 +1,5 @@
 /* One check run as it should be at GitHub: its name, what it is found by, and what it says
- * (check-runs.md, "Check runs"). Which of them there should be is in reconcile_plan.h. PURE. */
+ * (check-runs.md, "Check runs"). Which of them there should be is in which_checks.h. PURE. */
 #ifndef CRCR_REPORTER_WANTED_CHECK_H
 #define CRCR_REPORTER_WANTED_CHECK_H
 
