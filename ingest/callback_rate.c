@@ -15,7 +15,7 @@
 #define SECONDS(us) (int)(((us) + SECOND_US - 1) / SECOND_US)
 
 /* A bucket is one number: when it will be full again. Before that it lacks so much of HELD_US. */
-struct account {
+struct rate_buckets {
     int64_t requests_full_us, bytes_full_us;
     int64_t day, day_bytes; /* days since 1970 */
 };
@@ -23,7 +23,7 @@ struct account {
 struct callback_rate {
     struct rate_limit limit;
     pthread_mutex_t lock;
-    struct table accounts; /* of struct account by repository in lower case; under lock */
+    struct table by_repo; /* of struct rate_buckets by repository in lower case; under lock */
 };
 
 struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_per_min,
@@ -34,7 +34,7 @@ struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_
                                        .bytes = bytes_per_min * HELD_MIN,
                                        .period_s = HELD_MIN * 60,
                                        .bytes_a_day = bytes_a_day };
-    rate->accounts.size = sizeof(struct account);
+    rate->by_repo.size = sizeof(struct rate_buckets);
     pthread_mutex_init(&rate->lock, NULL);
     return rate;
 }
@@ -43,17 +43,17 @@ void callback_rate_free(struct callback_rate *rate)
 {
     if (!rate)
         return;
-    table_clear(&rate->accounts);
+    table_clear(&rate->by_repo);
     pthread_mutex_destroy(&rate->lock);
     free(rate);
 }
 
 /* A new one has full buckets. */
-static struct account *account_of(struct callback_rate *rate, struct str repo)
+static struct rate_buckets *buckets_of(struct callback_rate *rate, struct str repo)
 {
     char name[REPO_MAX + 1];
     (void)str_lower(name, sizeof(name), repo);
-    return table_make(&rate->accounts, str_of(name));
+    return table_make(&rate->by_repo, str_of(name));
 }
 
 /* When a bucket would be full again after so much was taken from it. */
@@ -62,7 +62,7 @@ static int64_t full_after(int64_t full_us, int64_t taken, int64_t holds, int64_t
     return (full_us > now_us ? full_us : now_us) + taken * HELD_US / holds;
 }
 
-static struct rate_wait account_take(struct account *a, const struct rate_limit *limit,
+static struct rate_wait buckets_take(struct rate_buckets *a, const struct rate_limit *limit,
                                      int64_t bytes, int64_t now_us)
 {
     int64_t day = now_us / DAY_US;
@@ -85,7 +85,7 @@ struct rate_wait callback_rate_take_alone(struct callback_rate *rate, struct str
                                           int64_t bytes, int64_t now_us)
 {
     pthread_mutex_lock(&rate->lock);
-    struct rate_wait wait = account_take(account_of(rate, repo), &rate->limit, bytes, now_us);
+    struct rate_wait wait = buckets_take(buckets_of(rate, repo), &rate->limit, bytes, now_us);
     pthread_mutex_unlock(&rate->lock);
     return wait;
 }

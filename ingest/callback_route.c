@@ -33,17 +33,17 @@ struct waiting {
     struct waiting *prev, *next;
 };
 
-/* Whose issuer must be asked for keys goes from the first line to the second, whose one worker
- * waits for them. The others never wait for an issuer: whoever names one that hangs in a token, and
- * it costs nothing to write one, would hold up the callbacks of all others. */
-struct line {
+/* Two queues: `ready`, and `keys` for callbacks whose issuer must be asked for its keys first. Only
+ * the one worker of `keys` waits for an issuer. Anybody can send a token that names an issuer which
+ * does not answer; it must not hold up the callbacks of others. */
+struct queue {
     struct waiting *first; /* oldest first; as the next, under lock */
     pthread_cond_t changed;
 };
 
-struct worker {
+struct callback_worker {
     struct callback_route *route;
-    struct line *line;
+    struct queue *queue;
     struct redis *redis;
     pthread_t thread;
     bool running;
@@ -52,9 +52,9 @@ struct worker {
 struct callback_route {
     struct callback_options options;
     struct callback_rate *rate;
-    struct worker workers[WORKERS + 1]; /* the last one for keys */
+    struct callback_worker workers[WORKERS + 1]; /* the last one for keys */
     pthread_mutex_t lock;
-    struct line ready, keys;
+    struct queue ready, keys;
     bool stopping; /* under lock */
 };
 
@@ -74,7 +74,7 @@ void callback_begin(struct callback_route *r, struct http_exchange *x)
 
 /* One callback on its way through the steps. */
 struct visit {
-    const struct worker *worker;
+    const struct callback_worker *worker;
     struct request request;
     struct jwt *token;
     struct str issuer;
@@ -90,11 +90,11 @@ struct visit {
 
 /* ---- 1, 2, 3: token, identity, allowlist ------------------------------------------------- */
 
-/* All that wait in the line have as long from when they came: one does not wait behind another. */
+/* The limit counts from when the callback came: those in the queue do not add up their waits. */
 static int keys_wait_ms(const struct visit *t)
 {
     int64_t waited_ms = (clock_mono_us() - t->request.started_us) / 1000;
-    bool may_wait = t->worker->line == &t->worker->route->keys && waited_ms < KEYS_WAIT_MS;
+    bool may_wait = t->worker->queue == &t->worker->route->keys && waited_ms < KEYS_WAIT_MS;
     return may_wait ? KEYS_WAIT_MS - (int)waited_ms : 0;
 }
 
@@ -253,7 +253,7 @@ static bool step_view(struct visit *t)
     return callback_view_check(fields, state, conclusion, &t->status, &t->verdict);
 }
 
-static void publish(struct visit *t)
+static void visit_publish(struct visit *t)
 {
     const struct callback_options *o = &t->worker->route->options;
     const struct callback *fields = &t->body.fields;
@@ -282,7 +282,8 @@ static void publish(struct visit *t)
 }
 
 /* Publishes or refuses: the exchange is gone afterwards. False: it must wait for keys first. */
-static bool steps_run(const struct worker *worker, struct http_exchange *x, int64_t started_us)
+static bool steps_run(const struct callback_worker *worker, struct http_exchange *x,
+                      int64_t started_us)
 {
     const struct callback_options *o = &worker->route->options;
     static bool (*const steps[])(struct visit *) = {
@@ -297,9 +298,9 @@ static bool steps_run(const struct worker *worker, struct http_exchange *x, int6
     for (size_t i = 0; accepted && i < sizeof(steps) / sizeof(steps[0]); i++)
         accepted = steps[i](t);
     /* It may wait for them, and this worker may not. */
-    bool must_wait = t->keys_missing && worker->line == &worker->route->ready;
+    bool must_wait = t->keys_missing && worker->queue == &worker->route->ready;
     if (accepted)
-        publish(t);
+        visit_publish(t);
     else if (!must_wait)
         responder_answer(o->responder, &t->request, &t->verdict);
     callback_body_clear(&t->body);
@@ -321,45 +322,45 @@ static void answer_later(struct callback_route *r, const struct waiting *w)
     responder_answer(r->options.responder, &request, &v);
 }
 
-static void line_append(struct callback_route *r, struct line *line, struct waiting *w)
+static void queue_append(struct callback_route *r, struct queue *queue, struct waiting *w)
 {
     pthread_mutex_lock(&r->lock);
-    DL_APPEND(line->first, w);
-    pthread_cond_signal(&line->changed);
+    DL_APPEND(queue->first, w);
+    pthread_cond_signal(&queue->changed);
     pthread_mutex_unlock(&r->lock);
 }
 
-/* What is in the lines is bounded by the server's limits on connections and on bodies in hand. */
+/* The queues' length is bounded by the server's limits on connections and on bodies in hand. */
 void callback_handle(struct callback_route *r, struct http_exchange *x)
 {
     struct waiting *w = mem_alloc(1, sizeof(*w));
     w->x = x;
     w->since_us = clock_mono_us();
-    line_append(r, &r->ready, w);
+    queue_append(r, &r->ready, w);
 }
 
 /* The next one, the caller's; NULL at the end. */
-static struct waiting *line_take(struct callback_route *r, struct line *line)
+static struct waiting *queue_take(struct callback_route *r, struct queue *queue)
 {
     pthread_mutex_lock(&r->lock);
-    while (!line->first && !r->stopping)
-        pthread_cond_wait(&line->changed, &r->lock);
-    struct waiting *w = r->stopping ? NULL : line->first;
+    while (!queue->first && !r->stopping)
+        pthread_cond_wait(&queue->changed, &r->lock);
+    struct waiting *w = r->stopping ? NULL : queue->first;
     if (w)
-        DL_DELETE(line->first, w);
+        DL_DELETE(queue->first, w);
     pthread_mutex_unlock(&r->lock);
     return w;
 }
 
 static void *worker_main(void *opaque)
 {
-    struct worker *worker = opaque;
+    struct callback_worker *worker = opaque;
     struct callback_route *r = worker->route;
-    for (struct waiting *w; (w = line_take(r, worker->line));) {
+    for (struct waiting *w; (w = queue_take(r, worker->queue));) {
         if (clock_mono_us() - w->since_us >= STALE_US)
             answer_later(r, w);
         else if (!steps_run(worker, w->x, w->since_us)) {
-            line_append(r, &r->keys, w);
+            queue_append(r, &r->keys, w);
             continue;
         }
         free(w);
@@ -369,10 +370,11 @@ static void *worker_main(void *opaque)
 
 /* ---- life -------------------------------------------------------------------------------- */
 
-static enum err worker_start(struct callback_route *r, struct worker *worker, struct why *why)
+static enum err worker_start(struct callback_route *r, struct callback_worker *worker,
+                             struct why *why)
 {
     worker->route = r;
-    worker->line = worker < r->workers + WORKERS ? &r->ready : &r->keys;
+    worker->queue = worker < r->workers + WORKERS ? &r->ready : &r->keys;
     enum err err = redis_new(&worker->redis, &r->options.redis, why);
     if (err)
         return err;

@@ -44,8 +44,8 @@ void responder_declare(struct responder *responder, const char *const *topics, s
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void count(struct responder *responder, const struct request *request, int status,
-                  const char *reason)
+static void answer_count(struct responder *responder, const struct request *request, int status,
+                         const char *reason)
 {
     struct str route = str_of(request->names->route);
     metrics_add(responder->metrics, INGEST_REQUESTS,
@@ -64,7 +64,7 @@ static bool reply(struct responder *responder, const struct request *request, in
     if (retry_after_s > 0)
         headers_put_i64(&extra, "Retry-After", retry_after_s);
     bool in_time = http_reply(request->x, status, NULL, &extra, body);
-    count(responder, request, in_time ? status : 503, in_time ? reason : "late");
+    answer_count(responder, request, in_time ? status : 503, in_time ? reason : "late");
     return in_time;
 }
 
@@ -96,7 +96,7 @@ void responder_refused(struct responder *responder, struct http_exchange *x,
                                          : "overloaded";
     struct request request;
     request_init(&request, x, names, http_header(x, "X-GitHub-Delivery"));
-    count(responder, &request, status, reason);
+    answer_count(responder, &request, status, reason);
     log_info(names->refused, LOG_STR("delivery", str_of(request.delivery)),
              LOG_INT("status", status), LOG_STR("reason", str_of(reason)));
 }
@@ -104,7 +104,7 @@ void responder_refused(struct responder *responder, struct http_exchange *x,
 /* ---- publishing ----------------------------------------------------------------------------- */
 
 /* A record on its way. */
-struct pending {
+struct publishing {
     struct responder *responder;
     struct request request;
     const char *topic;
@@ -130,10 +130,10 @@ static void failed(struct responder *responder, const struct request *request, c
 }
 
 /* On the writer's thread. */
-static void reported(void *opaque, enum err err, const struct topic_position *at,
-                     const char *reason)
+static void publish_reported(void *opaque, enum err err, const struct topic_position *at,
+                             const char *reason)
 {
-    struct pending *p = opaque;
+    struct publishing *p = opaque;
     atomic_fetch_sub(&p->responder->bytes_in_hand, p->bytes);
     FAULT_POINT("ingest.acknowledged");
     const struct request *request = &p->request;
@@ -154,18 +154,18 @@ static void reported(void *opaque, enum err err, const struct topic_position *at
 void responder_publish(struct responder *responder, const struct request *request,
                        const struct publication *p)
 {
-    struct pending *pending = mem_alloc(1, sizeof(*pending));
-    *pending = (struct pending){ .responder = responder,
-                                 .request = *request,
-                                 .topic = p->topic,
-                                 .bytes = p->value_len,
-                                 .status = p->status };
+    struct publishing *pending = mem_alloc(1, sizeof(*pending));
+    *pending = (struct publishing){ .responder = responder,
+                                    .request = *request,
+                                    .topic = p->topic,
+                                    .bytes = p->value_len,
+                                    .status = p->status };
     (void)str_copy(pending->answer, sizeof(pending->answer), p->answer);
     atomic_fetch_add(&responder->bytes_in_hand, p->value_len);
     struct why why;
     FAULT_POINT("ingest.before_produce");
     enum err err = topic_writer_give(responder->writer, p->topic, p->key, p->value, p->value_len,
-                                     p->headers, reported, pending, &why);
+                                     p->headers, publish_reported, pending, &why);
     if (!err)
         return;
     atomic_fetch_sub(&responder->bytes_in_hand, p->value_len);

@@ -30,7 +30,7 @@ static char *text_of_header(const struct headers *h, const char *name)
     return value.len > 0 ? str_dup(value) : NULL;
 }
 
-static char *text_of(const char *text)
+static char *text_or_null(const char *text)
 {
     return *text ? mem_dup(text) : NULL;
 }
@@ -78,7 +78,7 @@ static void job_fill(struct result_record *job, const struct headers *h, const s
     job->repo = text_of_header(h, "repo");
     job->level = level_parse(headers_get(h, "level"));
     job->upstream_repo = mem_dup(upstream_repo);
-    job->event_type = text_of(c->event_type);
+    job->event_type = text_or_null(c->event_type);
     job->pr_number = pr > 0 ? pr : 0;
     job->head_sha = text_of_header(h, "head_sha");
     job->delivery_id = text_of_header(h, "delivery");
@@ -87,11 +87,11 @@ static void job_fill(struct result_record *job, const struct headers *h, const s
     job->check_run_id = mem_dup(c->check_run_id);
     job->run_id = mem_dup(c->run_id);
     job->run_attempt = mem_dup(c->run_attempt);
-    job->run_url = is_page_of(issuer, c->url) ? text_of(c->url) : NULL;
-    job->artifact_url = text_of(c->artifact_url);
-    job->started_at = text_of(c->started_at);
-    job->completed_at = text_of(c->completed_at);
-    job->environment = text_of(c->environment);
+    job->run_url = is_page_of(issuer, c->url) ? text_or_null(c->url) : NULL;
+    job->artifact_url = text_or_null(c->artifact_url);
+    job->started_at = text_or_null(c->started_at);
+    job->completed_at = text_or_null(c->completed_at);
+    job->environment = text_or_null(c->environment);
     job->dispatched_ms = headers_get_i64(h, "dispatched_ms", -1);
     job->run_complete = c->run_complete ? 1 : -1;
     if (c->triage_verdict)
@@ -100,11 +100,11 @@ static void job_fill(struct result_record *job, const struct headers *h, const s
                "sweeper")) { /* the sweeper speaks for a job that fell silent; it does not know on
                                 which CI */
         job->state = JOB_TIMED_OUT;
-        job->conclusion = text_of(c->no_conclusion ? "timed_out" : c->conclusion);
+        job->conclusion = text_or_null(c->no_conclusion ? "timed_out" : c->conclusion);
     } else {
         job->issuer = text_of_header(h, "issuer");
         job->state = c->status;
-        job->conclusion = c->status == JOB_COMPLETED ? text_of(c->conclusion) : NULL;
+        job->conclusion = c->status == JOB_COMPLETED ? text_or_null(c->conclusion) : NULL;
         job->no_conclusion = c->no_conclusion ? 1 : -1;
     }
     failed_tests_fill(job, c);

@@ -29,7 +29,7 @@ void fold_finish(struct fold *f, struct fact *fact)
 
 /* Everything that follows from the fact is reported. What was not stored is folded again, so that
  * what is put then is the record of then, not of now. */
-static void reported(void *opaque)
+static void fact_posted(void *opaque)
 {
     struct fact *fact = opaque;
     if (!fact->not_stored) {
@@ -51,8 +51,8 @@ static bool not_stored(void *opaque, enum err err, const char *reason)
     return true;
 }
 
-static void put(struct fact *fact, enum topic topic, struct str key, struct str value,
-                const struct headers *headers)
+static void fact_post(struct fact *fact, enum topic topic, struct str key, struct str value,
+                      const struct headers *headers)
 {
     const struct post post = {
         .topic = topic,
@@ -72,7 +72,7 @@ static void mark_dirty(struct fact *fact, const char *sha, struct str repo, stru
     if (!sha || !*sha)
         return;
     reporter_put_dirty_key(&key, str_of(sha), repo);
-    put(fact, TOPIC_RECONCILE, buf_str(&key), reason, headers);
+    fact_post(fact, TOPIC_RECONCILE, buf_str(&key), reason, headers);
 }
 
 static void publish_job(struct fold *f, struct fact *fact, const struct result_record *merged)
@@ -83,7 +83,7 @@ static void publish_job(struct fold *f, struct fact *fact, const struct result_r
     result_record_to_json(merged, &json);
     result_record_to_headers(merged, &headers);
     if (merged->top_level >= 2) /* a row that was begun is ended, also after a demotion */
-        put(fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json), &headers);
+        fact_post(fact, TOPIC_RESULTS, str_of(merged->key), buf_str(&json), &headers);
     bool self = result_record_is_self(merged); /* nightly and periodic: no check run anywhere */
     /* A check run that was started is ended, also after a demotion. GitHub is asked about the run
      * of an open job. */
@@ -126,7 +126,7 @@ void fold_publish(struct fold *f, struct fact *fact, const struct result_record 
         mark_dirty(fact, fact->outcome.head_sha, str_of(fact->outcome.repo),
                    str_of(outcome_kind_name(fact->outcome.outcome)), NULL);
     fact->state = FACT_PUBLISHING;
-    work_then(fact->work, reported, fact);
+    work_then(fact->work, fact_posted, fact);
 }
 
 void fold_park(struct fold *f, struct fact *fact)

@@ -74,7 +74,8 @@ static enum err renew(struct rebuild *b, struct why *why)
 
 /* ---- marks for the reconciler ---------------------------------------------------------------- */
 
-static void written(void *opaque, enum err err, const struct topic_position *at, const char *reason)
+static void mark_written(void *opaque, enum err err, const struct topic_position *at,
+                         const char *reason)
 {
     struct rebuild *b = opaque;
     (void)at;
@@ -98,7 +99,7 @@ void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo, con
     int64_t until = clock_mono_ms() + ROOM_MS;
     enum err err;
     while ((err = topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), &headers,
-                                   written, b, &why)) == ERR_RETRY &&
+                                   mark_written, b, &why)) == ERR_RETRY &&
            !b->lost && clock_mono_ms() < until) {
         topic_writer_poll(b->writer, POLL_MS);
         role_alive(b->role);
@@ -209,7 +210,7 @@ static void begin(struct rebuild *b)
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-static enum err look(struct rebuild *b, struct why *why)
+static enum err epoch_look(struct rebuild *b, struct why *why)
 {
     int64_t epoch;
     enum view_lease lease;
@@ -270,7 +271,7 @@ static enum err batch(struct rebuild *b, struct why *why)
 }
 
 /* All is read: the marks must be stored before the epoch is set, or a crash would lose them. */
-static enum err finish(struct rebuild *b, struct why *why)
+static enum err rebuild_finish(struct rebuild *b, struct why *why)
 {
     enum err err = b->marked ? OK : open_jobs_mark(b, why);
     if (err)
@@ -303,7 +304,7 @@ static void work(struct rebuild *b)
         enum err err = renew(b, &why);
         if (!err)
             err = topic_follower_seen(b->span).topic < REBUILD_PARTS ? batch(b, &why)
-                                                                     : finish(b, &why);
+                                                                     : rebuild_finish(b, &why);
         if (err) {
             log_warn("rebuild_abandoned", LOG_STR("phase", str_of(phase_of(b))),
                      LOG_STR("error", str_of(why.text)));
@@ -316,7 +317,7 @@ static void work(struct rebuild *b)
 enum err rebuild_turn(struct rebuild *b, bool *consistent, struct why *why)
 {
     if (!b->span && clock_mono_ms() >= b->look_ms)
-        b->answer = look(b, &b->reason);
+        b->answer = epoch_look(b, &b->reason);
     if (b->span)
         work(b);
     metrics_set(role_metrics(b->role), METRIC_VIEW_CONSISTENT, NULL, b->consistent);

@@ -81,7 +81,7 @@ static bool text_make(struct pass *p)
 
 /* *next: what the plan has for the comment, as far as the view knows. Only the head commit that the
  * newest webhook of the pull request named has a say. */
-static enum err look(struct pass *p, enum action_kind *next, struct why *why)
+static enum err comment_look(struct pass *p, enum action_kind *next, struct why *why)
 {
     struct pass_comment *c = &p->comment;
     struct pr_now CLEANUP(pr_now_clear) pr = { .labels = NULL };
@@ -103,13 +103,13 @@ void comment_prepare(struct pass *p)
     struct why why;
     enum err err = OK;
     if (text_make(p) && c->word != ONCALL_NOTHING)
-        err = look(p, &next, &why);
+        err = comment_look(p, &next, &why);
     bool wanted = !err && next != ACTION_NONE;
     if (wanted)
         err = lease_take(redis_of(p), LEASE_COMMENT, member_of(p, member), &c->lease_expires_ms,
                          &why);
     if (!err && c->lease_expires_ms) /* another may have written while we had no lease */
-        err = look(p, &next, &why);
+        err = comment_look(p, &next, &why);
     if (err)
         pass_redis_failed(p, err, &why);
     else if (wanted && !c->lease_expires_ms)

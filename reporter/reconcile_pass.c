@@ -60,7 +60,7 @@ void pass_next(struct pass *p)
 }
 
 /* Of what is left out for now. */
-static void note(struct pass *p, const char *reason)
+static void pass_note(struct pass *p, const char *reason)
 {
     if (!p->refused && !p->failed && !p->held_ms)
         snprintf(p->reason, sizeof(p->reason), "%s", reason);
@@ -104,7 +104,7 @@ void pass_count(struct pass *p, const char *call, bool check_run,
 static void held(struct pass *p, const struct github_answer *answer)
 {
     if (kinds[action_at(p)->kind].check_run) {
-        note(p, answer->reason);
+        pass_note(p, answer->reason);
         if (!p->held_ms || answer->wait_until_ms < p->held_ms)
             p->held_ms = answer->wait_until_ms;
         pass_next(p);
@@ -147,7 +147,7 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
             log_warn("refused_for_good", LOG_STR("key", str_of(p->target->key)),
                      LOG_STR("call", str_of(kinds[kind].call)), LOG_STR("error", str_of(reason)));
         } else {
-            note(p, reason);
+            pass_note(p, reason);
             p->refused = true;
         }
         if (kinds[kind].check_run && wanted_at(p)->aggregate && !target_is_old(p->target)) {

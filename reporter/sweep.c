@@ -70,7 +70,8 @@ struct errand {
     bool stored;
 };
 
-static void written(void *opaque, enum err err, const struct topic_position *at, const char *reason)
+static void publish_reported(void *opaque, enum err err, const struct topic_position *at,
+                             const char *reason)
 {
     struct errand *errand = opaque;
     (void)at;
@@ -79,12 +80,12 @@ static void written(void *opaque, enum err err, const struct topic_position *at,
         log_warn(errand->event, LOG_STR("error", str_of(reason)));
 }
 
-static void publish(struct sweep *s, enum topic topic, struct str key, struct str value,
-                    const struct headers *headers, struct errand *errand)
+static void record_publish(struct sweep *s, enum topic topic, struct str key, struct str value,
+                           const struct headers *headers, struct errand *errand)
 {
     struct why why;
-    if (topic_writer_put(s->writer, s->reporter->topics.name[topic], key, value, headers, written,
-                         errand, &why))
+    if (topic_writer_put(s->writer, s->reporter->topics.name[topic], key, value, headers,
+                         publish_reported, errand, &why))
         log_warn(errand->event, LOG_STR("error", str_of(why.text)));
 }
 
@@ -122,7 +123,7 @@ static size_t jobs_batch(struct sweep *s)
         sweep_callback_headers(job, list.at[i].deadline_ms, &headers);
         sweep_callback_body(job, "timed_out", &body);
         errands[i].event = "sweep_not_published";
-        publish(s, TOPIC_CALLBACKS, buf_str(&key), buf_str(&body), &headers, &errands[i]);
+        record_publish(s, TOPIC_CALLBACKS, buf_str(&key), buf_str(&body), &headers, &errands[i]);
     }
     all_reported(s);
     for (size_t i = 0; i < list.n; i++) {
@@ -166,7 +167,7 @@ static size_t due_batch(struct sweep *s)
     struct errand *errands = mem_alloc(n + 1, sizeof(*errands));
     for (size_t i = 0; i < n; i++) {
         errands[i].event = "due_not_published";
-        publish(s, TOPIC_RECONCILE, str_of(at[i].name), STR_LIT("due"), NULL, &errands[i]);
+        record_publish(s, TOPIC_RECONCILE, str_of(at[i].name), STR_LIT("due"), NULL, &errands[i]);
     }
     all_reported(s);
     for (size_t i = 0; i < n; i++) {
@@ -189,8 +190,8 @@ static size_t due_batch(struct sweep *s)
 
 /* The lines are read before the jobs are: whoever counts later jobs meanwhile replaces them, and
  * then this count is dropped. *done false: it is. */
-static enum err count(struct redis *r, struct str delivery, struct str repo, int64_t now_ms,
-                      int64_t ttl_s, bool *done, struct why *why)
+static enum err delivery_count(struct redis *r, struct str delivery, struct str repo,
+                               int64_t now_ms, int64_t ttl_s, bool *done, struct why *why)
 {
     struct buf CLEANUP(buf_clear) before = BUF_INIT(HOURS_TEXT_MAX);
     struct buf CLEANUP(buf_clear) after = BUF_INIT(HOURS_TEXT_MAX);
@@ -219,7 +220,7 @@ enum err sweep_tally(struct redis *r, int64_t now_ms, int64_t ttl_s, size_t most
         struct str repo = str_of(at->name), delivery = STR_NONE;
         bool done = true;
         if (str_split(&repo, '/', &delivery))
-            err = count(r, delivery, repo, now_ms, ttl_s, &done, why);
+            err = delivery_count(r, delivery, repo, now_ms, ttl_s, &done, why);
         if (!err && done)
             err = lease_finish(r, LEASE_TALLY, str_of(at->name), list.expires_ms, at->at_ms, why);
         if (err == ERR_REFUSE) {
@@ -247,8 +248,8 @@ static void tally_batch(struct sweep *s)
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Batch after batch, until none is left to take. */
-static void look(struct sweep *s, struct look *what, size_t (*batch)(struct sweep *),
-                 int64_t period_ms)
+static void look_for(struct sweep *s, struct look *what, size_t (*batch)(struct sweep *),
+                     int64_t period_ms)
 {
     what->lost = 0;
     while (batch(s) > 0 && !s->redis_unavailable && may_write(s))
@@ -269,9 +270,9 @@ static void turn(struct sweep *s)
     wake_reset(wake);
     topic_writer_poll(s->writer, 0); /* sees a producer that is broken, and makes it anew */
     if (may_write(s) && clock_mono_ms() >= s->jobs.next_ms)
-        look(s, &s->jobs, jobs_batch, s->period_ms);
+        look_for(s, &s->jobs, jobs_batch, s->period_ms);
     if (may_write(s) && clock_mono_ms() >= s->due.next_ms)
-        look(s, &s->due, due_batch, DUE_MS);
+        look_for(s, &s->due, due_batch, DUE_MS);
     if (may_write(s) && clock_mono_ms() >= s->tally.next_ms)
         tally_batch(s);
     int64_t next = s->jobs.next_ms < s->due.next_ms ? s->jobs.next_ms : s->due.next_ms;

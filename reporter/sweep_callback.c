@@ -32,7 +32,7 @@ void sweep_callback_headers(const struct result_record *job, int64_t ended_ms, s
     headers_put_i64(to, "received_ms", ended_ms);
 }
 
-static void put(struct buf *to, const char *name, const char *value)
+static void member_put(struct buf *to, const char *name, const char *value)
 {
     if (value)
         json_put_text(to, name, str_of(value));
@@ -50,10 +50,10 @@ void sweep_callback_body(const struct result_record *job, const char *conclusion
         { "url", job->run_url },
     };
     buf_putc(to, '{');
-    put(to, "event_type", job->event_type);
-    put(to, "delivery_id", job->delivery_id);
+    member_put(to, "event_type", job->event_type);
+    member_put(to, "delivery_id", job->delivery_id);
     buf_puts(to, ",\"workflow\":{");
     for (size_t i = 0; i < sizeof(workflow) / sizeof(workflow[0]); i++)
-        put(to, workflow[i].name, workflow[i].value);
+        member_put(to, workflow[i].name, workflow[i].value);
     buf_puts(to, "}}");
 }

@@ -30,8 +30,8 @@ static const struct {
 };
 
 /* The caller's. */
-static char *text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static char *text_of(const char *format, ...)
+static char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static char *text_format(const char *format, ...)
 {
     char line[LINE_MAX_BYTES];
     va_list args;
@@ -51,7 +51,7 @@ static bool is_number(const char *run_id)
 static char *details_url(const struct result_record *job)
 {
     if (is_number(job->run_id) && !result_record_is_of_other_ci(job))
-        return text_of("https://github.com/%s/actions/runs/%s", job->repo, job->run_id);
+        return text_format("https://github.com/%s/actions/runs/%s", job->repo, job->run_id);
     return job->run_url && url_is_plain(str_of(job->run_url)) ? mem_dup(job->run_url) : NULL;
 }
 
@@ -118,10 +118,10 @@ void wanted_check_of_job(const struct result_record *job, bool may_start, bool p
         .conclusion = job_conclusion(job),
         .name = buf_take(&name, NULL),
         .external_id = buf_take(&external_id, NULL),
-        .marker = text_of(MARKER_START "%s -->", attempt),
+        .marker = text_format(MARKER_START "%s -->", attempt),
         .details_url = details_url(job),
     };
-    to->slot = text_of("%s/%s", to->external_id, attempt);
+    to->slot = text_format("%s/%s", to->external_id, attempt);
     free(attempt);
     time_text(to->started_at, job->started_at);
     if (to->completed)
@@ -139,8 +139,8 @@ static char *aggregate_url(const struct aggregate *a, const struct aggregate_vie
     if (!view->public_url)
         return a->n_jobs > 0 ? details_url(a->jobs[0]) : NULL;
     if (dispatch->pr > 0)
-        return text_of("%s/pr/%" PRId64 "#%s", view->public_url, dispatch->pr, dispatch->repo);
-    return text_of("%s/delivery/%s#%s", view->public_url, dispatch->delivery, dispatch->repo);
+        return text_format("%s/pr/%" PRId64 "#%s", view->public_url, dispatch->pr, dispatch->repo);
+    return text_format("%s/delivery/%s#%s", view->public_url, dispatch->delivery, dispatch->repo);
 }
 
 void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate_view *view,
@@ -156,8 +156,8 @@ void wanted_check_of_aggregate(const struct aggregate *a, const struct aggregate
         .completed = !!a->conclusion,
         .status = a->status,
         .conclusion = a->conclusion,
-        .name = text_of("crcr/%s", dispatch->repo),
-        .external_id = text_of("d:%s:%" PRId64, dispatch->delivery, dispatch->pr),
+        .name = text_format("crcr/%s", dispatch->repo),
+        .external_id = text_format("d:%s:%" PRId64, dispatch->delivery, dispatch->pr),
         .slot = mem_dup(AGGREGATE_SLOT),
         .marker = mem_dup(AGGREGATE_MARKER),
         .details_url = aggregate_url(a, view),

@@ -23,7 +23,7 @@ bool headers_put(struct headers *h, const char *name, struct str value)
     return headers_put_str(h, str_of(name), value);
 }
 
-static struct header *find(struct headers *h, const char *name)
+static struct header *header_find(struct headers *h, const char *name)
 {
     for (size_t i = 0; i < h->n; i++)
         if (str_eq_nocase(h->at[i].name, str_of(name)))
@@ -56,7 +56,7 @@ bool headers_put_copy(struct headers *h, const char *name, struct str value)
 
 bool headers_set(struct headers *h, const char *name, struct str value)
 {
-    struct header *old = find(h, name);
+    struct header *old = header_find(h, name);
     if (!old)
         return headers_put(h, name, value);
     if (value.ptr)
@@ -70,7 +70,7 @@ bool headers_set_i64(struct headers *h, const char *name, int64_t value)
 {
     char digits[STR_NUMBER_SIZE];
     struct str text = str_number(digits, value);
-    struct header *old = find(h, name);
+    struct header *old = header_find(h, name);
     if (!old)
         return headers_put_copy(h, name, text);
     char *to = h->text + h->text_len;

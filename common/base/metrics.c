@@ -63,14 +63,14 @@ static void make_key(const struct metric_family *about, const struct str *values
     }
 }
 
-static struct series *find(struct family *f, const struct label_key *key)
+static struct series *series_find(struct family *f, const struct label_key *key)
 {
     struct series *s;
     HASH_FIND(hh, f->series, key->bytes, key->len, s);
     return s;
 }
 
-static struct series *add(struct family *f, const struct label_key *key)
+static struct series *series_add(struct family *f, const struct label_key *key)
 {
     struct series *s = mem_alloc(1, sizeof(*s));
     s->key = mem_alloc(key->len, 1);
@@ -86,17 +86,17 @@ static struct series *find_or_add(struct family *f, const struct str *values)
 {
     struct label_key key;
     make_key(f->about, values, &key);
-    struct series *s = find(f, &key);
+    struct series *s = series_find(f, &key);
     if (s)
         return s;
     if (HASH_COUNT(f->series) < METRICS_MAX_SERIES)
-        return add(f, &key);
+        return series_add(f, &key);
     struct str other[METRICS_MAX_LABELS];
     for (size_t i = 0; i < METRICS_MAX_LABELS; i++)
         other[i] = STR_LIT("other");
     make_key(f->about, other, &key);
-    s = find(f, &key);
-    return s ? s : add(f, &key);
+    s = series_find(f, &key);
+    return s ? s : series_add(f, &key);
 }
 
 struct metrics *metrics_new(const struct metric_family *families, size_t n)
@@ -165,7 +165,7 @@ double metrics_value(struct metrics *m, size_t family, const struct str *values)
     struct label_key key;
     make_key(m->families[family].about, values, &key);
     pthread_mutex_lock(&m->lock);
-    const struct series *s = find(&m->families[family], &key);
+    const struct series *s = series_find(&m->families[family], &key);
     double value = s ? s->value : 0;
     pthread_mutex_unlock(&m->lock);
     return value;

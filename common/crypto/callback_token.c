@@ -27,7 +27,7 @@ struct callback_keys {
     struct callback_key keys[KEYS_MAX];
 };
 
-static const struct callback_key *find(const struct callback_keys *keys, struct str kid)
+static const struct callback_key *key_find(const struct callback_keys *keys, struct str kid)
 {
     for (size_t i = 0; i < keys->n; i++)
         if (str_is(kid, keys->keys[i].kid))
@@ -64,7 +64,7 @@ static enum err add_key(struct callback_keys *keys, struct str part, struct why 
                        "the secret of key %.*s has %zu bytes; at least %d are needed "
                        "(openssl rand -hex 32)",
                        STR_ARG(kid), secret.len, (int)SECRET_MIN_BYTES);
-    if (find(keys, kid))
+    if (key_find(keys, kid))
         return why_set(why, ERR_REFUSE, "the kid %.*s is there twice", STR_ARG(kid));
     if (keys->n == KEYS_MAX)
         return why_set(why, ERR_REFUSE, "more than %d keys", (int)KEYS_MAX);
@@ -152,7 +152,7 @@ enum err callback_token_verify(const struct callback_keys *keys, struct str text
     enum err err = jwt_read(&jwt, text, why);
     if (err)
         return why_prefix(why, err, "callback_token");
-    const struct callback_key *key = find(keys, jwt_header(jwt, "kid"));
+    const struct callback_key *key = key_find(keys, jwt_header(jwt, "kid"));
     if (!key)
         return why_set(why, ERR_REFUSE, "callback_token: the kid is unknown");
     err = jwt_verify_hs256(jwt, str_of(key->secret), now_s, LEEWAY_S, why);

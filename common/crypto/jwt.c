@@ -160,7 +160,7 @@ struct jwt {
     json_t *claims;
 };
 
-static struct str text_of(const json_t *object, const char *name)
+static struct str member_text(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
     return (struct str){ json_string_value(value), json_string_length(value) };
@@ -174,7 +174,7 @@ enum err jwt_read(struct jwt **ret, struct str token, struct why *why)
         err = parse_claims(plaintext(t->jws), &t->claims, why);
     if (!err &&
         (jwt_header(t, "alg").len > ALG_MAX_BYTES || jwt_header(t, "kid").len > NAME_MAX_BYTES ||
-         text_of(t->claims, "iss").len > NAME_MAX_BYTES))
+         member_text(t->claims, "iss").len > NAME_MAX_BYTES))
         err = why_set(why, ERR_REFUSE, "the token's alg, kid or iss is too long");
     if (err)
         jwt_free(t);
@@ -199,12 +199,12 @@ void jwt_cleanup(struct jwt **t)
 
 struct str jwt_header(const struct jwt *t, const char *name)
 {
-    return text_of(cjose_jws_get_protected(t->jws), name);
+    return member_text(cjose_jws_get_protected(t->jws), name);
 }
 
 struct str jwt_claim(const struct jwt *t, const char *name)
 {
-    return text_of(t->claims, name);
+    return member_text(t->claims, name);
 }
 
 const struct json_t *jwt_claims(const struct jwt *t)

@@ -52,13 +52,13 @@ static EVP_PKEY *read_pem(struct str pem)
 }
 
 /* The numbers of an RSA key as cjose wants them: big-endian bytes. */
-struct part {
+struct key_number {
     const char *name;
     uint8_t **bytes;
     size_t *len;
 };
 
-static bool copy_part(const EVP_PKEY *pkey, const struct part *part)
+static bool copy_part(const EVP_PKEY *pkey, const struct key_number *part)
 {
     BIGNUM *number = NULL;
     if (EVP_PKEY_get_bn_param(pkey, part->name, &number) != 1)
@@ -73,7 +73,7 @@ static bool copy_part(const EVP_PKEY *pkey, const struct part *part)
 static cjose_jwk_t *jwk_of(const EVP_PKEY *pkey)
 {
     cjose_jwk_rsa_keyspec s = { 0 };
-    const struct part parts[] = {
+    const struct key_number parts[] = {
         { OSSL_PKEY_PARAM_RSA_N, &s.n, &s.nlen },
         { OSSL_PKEY_PARAM_RSA_E, &s.e, &s.elen },
         { OSSL_PKEY_PARAM_RSA_D, &s.d, &s.dlen },

@@ -148,7 +148,7 @@ static void refresh(struct admin *a)
     set(a, OPEN_FDS, NULL, (double)process_open_fds());
     set(a, MAX_FDS, NULL, (double)process_max_fds());
     for (size_t i = 0; i < WATCHED_MAX; i++) {
-        struct watched *w = &a->daemon->watched[i];
+        struct watched_thread *w = &a->daemon->watched[i];
         const char *name = atomic_load(&w->name);
         if (name)
             set(a, ROLE_HEALTHY, METRIC_LABELS(str_of(name)), !watch_check_health(w, NULL));

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-enum err args_parse(int argc, char **argv, struct args *ret, struct why *why)
+enum err args_parse(int argc, char **argv, struct daemon_args *ret, struct why *why)
 {
-    struct args args = { 0 };
+    struct daemon_args args = { 0 };
     for (int i = 1; i < argc; i++) {
         struct str text = str_of(argv[i]);
         if (str_is(text, "--help") || str_is(text, "-h"))

@@ -5,12 +5,12 @@
 #include "../base/err.h"
 #include "../base/str.h"
 
-struct args {
+struct daemon_args {
     bool help, version, check_config;
     struct str roles; /* absent: not given */
 };
 
 /* ERR_REFUSE: an argument that is not known, or --roles without a value. */
-enum err args_parse(int argc, char **argv, struct args *ret, struct why *why) MUST_CHECK;
+enum err args_parse(int argc, char **argv, struct daemon_args *ret, struct why *why) MUST_CHECK;
 
 #endif

@@ -239,7 +239,7 @@ static enum kind kind_of(enum property_type type)
     return type == PROPERTY_BOOL ? KIND_BOOL : KIND_TEXT;
 }
 
-static const struct value *get(const struct config *c, const char *name, enum kind kind)
+static const struct value *value_get(const struct config *c, const char *name, enum kind kind)
 {
     ptrdiff_t i = find_property(str_of(name));
     if (i < 0 || !(config_properties[i].daemons & c->daemon)) {
@@ -255,17 +255,17 @@ static const struct value *get(const struct config *c, const char *name, enum ki
 
 const char *config_text(const struct config *c, const char *name)
 {
-    return get(c, name, KIND_TEXT)->text;
+    return value_get(c, name, KIND_TEXT)->text;
 }
 
 int64_t config_number(const struct config *c, const char *name)
 {
-    return get(c, name, KIND_NUMBER)->number;
+    return value_get(c, name, KIND_NUMBER)->number;
 }
 
 bool config_bool(const struct config *c, const char *name)
 {
-    return get(c, name, KIND_BOOL)->number != 0;
+    return value_get(c, name, KIND_BOOL)->number != 0;
 }
 
 /* ---- what is asked for together ---- */

@@ -44,7 +44,7 @@ bool daemon_stopping(const struct daemon_ctx *ctx)
 /* The admin port is open meanwhile, so the name is stored last. */
 atomic_llong *daemon_watch(struct daemon_ctx *ctx, const char *name)
 {
-    struct watched *w = ctx->watched;
+    struct watched_thread *w = ctx->watched;
     while (atomic_load(&w->name))
         w++;
     atomic_store(&w->alive_ms, clock_mono_ms());
@@ -52,7 +52,7 @@ atomic_llong *daemon_watch(struct daemon_ctx *ctx, const char *name)
     return &w->alive_ms;
 }
 
-enum err watch_check_health(struct watched *watched, struct why *why)
+enum err watch_check_health(struct watched_thread *watched, struct why *why)
 {
     const char *name = atomic_load(&watched->name);
     if (!name)
@@ -171,7 +171,7 @@ static void on_given_up(void *opaque, const char *reason)
             buf_printf(&roles, "%s%s (%" PRId64 " ms)", roles.len ? ", " : "",
                        ctx->roles[i].role->name, clock_mono_ms() - health.alive_ms);
     }
-    for (struct watched *w = ctx->watched; w < ctx->watched + WATCHED_MAX; w++)
+    for (struct watched_thread *w = ctx->watched; w < ctx->watched + WATCHED_MAX; w++)
         if (watch_check_health(w, NULL)) /* it is waited for in vain */
             buf_printf(&roles, "%s%s (%" PRId64 " ms)", roles.len ? ", " : "",
                        atomic_load(&w->name), clock_mono_ms() - (int64_t)atomic_load(&w->alive_ms));
@@ -242,7 +242,7 @@ static int live(struct daemon_ctx *ctx)
     return code;
 }
 
-static int check(struct daemon_ctx *ctx)
+static int configuration_check(struct daemon_ctx *ctx)
 {
     struct why why = { "" };
     void *opaque = NULL;
@@ -261,7 +261,8 @@ static int check(struct daemon_ctx *ctx)
 }
 
 /* A line each. */
-static void show_faults(const struct daemon_spec *spec, const struct args *args, struct buf *faults)
+static void show_faults(const struct daemon_spec *spec, const struct daemon_args *args,
+                        struct buf *faults)
 {
     struct str rest = buf_str(faults), line;
     while (str_split(&rest, '\n', &line)) {
@@ -273,8 +274,8 @@ static void show_faults(const struct daemon_spec *spec, const struct args *args,
 }
 
 /* Reads the configuration and chooses the roles. */
-static enum err prepare(struct daemon_ctx *ctx, const struct args *args, char *const *environment,
-                        struct buf *faults)
+static enum err prepare(struct daemon_ctx *ctx, const struct daemon_args *args,
+                        char *const *environment, struct buf *faults)
 {
     struct why why;
     enum err err = config_load(&ctx->config, ctx->spec->daemon, environment, faults);
@@ -297,7 +298,7 @@ static enum err prepare(struct daemon_ctx *ctx, const struct args *args, char *c
 
 int daemon_main(const struct daemon_spec *spec, int argc, char **argv, char *const *environment)
 {
-    struct args args;
+    struct daemon_args args;
     struct why why;
     if (args_parse(argc, argv, &args, &why)) {
         fprintf(stderr, "%s: %s (--help shows the usage)\n", spec->name, why.text);
@@ -323,7 +324,7 @@ int daemon_main(const struct daemon_spec *spec, int argc, char **argv, char *con
     if (prepare(&ctx, &args, environment, &faults))
         show_faults(spec, &args, &faults);
     else
-        code = args.check_config ? check(&ctx) : live(&ctx);
+        code = args.check_config ? configuration_check(&ctx) : live(&ctx);
     admin_free(ctx.admin);
     for (size_t i = 0; i < ctx.n_roles; i++)
         role_clear(&ctx.roles[i]);

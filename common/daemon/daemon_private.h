@@ -50,7 +50,7 @@ struct daemon_ctx {
     atomic_bool stalled;    /* the watchdog has given up */
     struct role_ctx *roles; /* the chosen ones */
     size_t n_roles;
-    struct watched {
+    struct watched_thread {
         _Atomic(const char *) name; /* NULL: none */
         atomic_llong alive_ms;      /* monotonic: its last sign of life */
     } watched[WATCHED_MAX];         /* the threads of daemon_watch */
@@ -77,7 +77,7 @@ size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partitio
 /* ---- daemon.c ---- */
 
 /* As role_check_health, of a thread of daemon_watch. OK when there is none. */
-enum err watch_check_health(struct watched *watched, struct why *why) MUST_CHECK;
+enum err watch_check_health(struct watched_thread *watched, struct why *why) MUST_CHECK;
 
 /* ---- admin.c: /healthz, /readyz, /metrics ---- */
 

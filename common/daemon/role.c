@@ -41,7 +41,7 @@ void role_clear(struct role_ctx *r)
 
 /* A role ends when it has to; one that ends by itself takes the daemon with it, so that it is
  * started again rather than half alive. */
-static void *run(void *opaque)
+static void *role_thread(void *opaque)
 {
     struct role_ctx *r = opaque;
     struct why why = { "" };
@@ -69,7 +69,7 @@ enum err role_start(struct role_ctx *r, void *opaque, struct why *why)
     pthread_mutex_lock(&r->lock);
     health_init(&r->health, clock_mono_ms());
     pthread_mutex_unlock(&r->lock);
-    if (pthread_create(&r->thread, NULL, run, r) != 0)
+    if (pthread_create(&r->thread, NULL, role_thread, r) != 0)
         return why_set(why, ERR_STOP, "no thread for the role %s", r->role->name);
     r->running = true;
     char name[16]; /* the kernel's limit */

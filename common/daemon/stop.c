@@ -50,7 +50,7 @@ static void wait_for_event(struct stop *s, int timeout_ms)
     wake_reset(&s->wake);
 }
 
-static void *run(void *opaque)
+static void *signal_thread(void *opaque)
 {
     struct stop *s = opaque;
     const char *reason = NULL;
@@ -108,7 +108,7 @@ enum err stop_new(struct stop **ret, int drain_ms, const struct stop_hooks *hook
     enum err err = wake_init(&s->wake, why);
     if (!err)
         err = block_signals(&s->signal_fd, why);
-    if (!err && pthread_create(&s->thread, NULL, run, s) != 0)
+    if (!err && pthread_create(&s->thread, NULL, signal_thread, s) != 0)
         err = why_set(why, ERR_STOP, "no thread to wait for signals");
     if (err) {
         destroy(s);

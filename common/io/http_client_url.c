@@ -36,7 +36,7 @@ static bool host_is_loopback(CURLU *u)
     return is;
 }
 
-static enum err check(CURLU *u, const char *url, bool allow_http, struct why *why)
+static enum err parts_check(CURLU *u, const char *url, bool allow_http, struct why *why)
 {
     char shown[300];
     url_shown(shown, sizeof(shown), str_of(url));
@@ -59,7 +59,8 @@ static enum err check(CURLU *u, const char *url, bool allow_http, struct why *wh
 enum err http_url_check(const char *url, bool allow_http, struct why *why)
 {
     CURLU *u = curl_url();
-    enum err err = u ? check(u, url, allow_http, why) : why_set(why, ERR_RETRY, "out of memory");
+    enum err err =
+        u ? parts_check(u, url, allow_http, why) : why_set(why, ERR_RETRY, "out of memory");
     curl_url_cleanup(u);
     return err;
 }

@@ -99,7 +99,7 @@ static const struct http_route *route_find(const struct http_server *s, struct s
 
 /* ---- one request -------------------------------------------------------------------- */
 
-static void reported(struct http_exchange *x, int status)
+static void refusal_report(struct http_exchange *x, int status)
 {
     struct http_server *s = x->peer->loop->server;
     if (s->refused)
@@ -113,7 +113,7 @@ static void refuse_body(struct http_exchange *x, enum err err)
     http_exchange_refuse(
         x, status, err == ERR_REFUSE ? "the body is too large" : "too much in hand, try again",
         STR_NONE);
-    reported(x, status);
+    refusal_report(x, status);
 }
 
 /* NULL, or why. A path that ends in a star takes names with slashes. */
@@ -138,7 +138,7 @@ static void request_begin(struct http_exchange *x, const char *version)
     if (fault) {
         http_exchange_refuse(x, MHD_HTTP_BAD_REQUEST, fault, STR_NONE);
         if (x->route)
-            reported(x, MHD_HTTP_BAD_REQUEST);
+            refusal_report(x, MHD_HTTP_BAD_REQUEST);
     } else if (!x->route && allow.len)
         http_exchange_refuse(x, MHD_HTTP_METHOD_NOT_ALLOWED, "this path does not take that method",
                              buf_str(&allow));
@@ -237,7 +237,7 @@ static void on_completed(void *loop, struct MHD_Connection *connection, void **c
         return;
     *context = NULL;
     if (!http_exchange_body_ends(x))
-        reported(x, MHD_HTTP_SERVICE_UNAVAILABLE);
+        refusal_report(x, MHD_HTTP_SERVICE_UNAVAILABLE);
     x->peer->x = NULL;
     http_peer_head_due(x->peer, x->peer->all->idle_ms);
     http_exchange_release(x);
@@ -278,7 +278,7 @@ static void refuse_slow_body(struct http_exchange *x)
     if (http_exchange_answered(x))
         return;
     http_peer_refuse(x->peer, "408 Request Timeout", "the body did not come in time");
-    reported(x, MHD_HTTP_REQUEST_TIMEOUT);
+    refusal_report(x, MHD_HTTP_REQUEST_TIMEOUT);
 }
 
 /* Where accept finds no descriptor microhttpd accepts nothing more until one of its connections is

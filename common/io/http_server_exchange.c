@@ -140,7 +140,7 @@ static bool room_make(struct http_exchange *x, size_t more)
 }
 
 /* Sizes come from outside: plain realloc, and a polite refusal when there is no memory. */
-static enum err add(struct http_exchange *x, const char *data, size_t len)
+static enum err body_add(struct http_exchange *x, const char *data, size_t len)
 {
     struct http_body *b = &x->body;
     struct http_inflight *all = &x->shared->inflight;
@@ -175,7 +175,7 @@ static enum err add(struct http_exchange *x, const char *data, size_t len)
 enum err http_exchange_add(struct http_exchange *x, const char *data, size_t len)
 {
     pthread_mutex_lock(&x->shared->inflight.lock);
-    enum err err = add(x, data, len);
+    enum err err = body_add(x, data, len);
     pthread_mutex_unlock(&x->shared->inflight.lock);
     return err;
 }
@@ -380,7 +380,7 @@ static void answer(struct http_exchange *x, int status, struct MHD_Response *res
 }
 
 /* The first answer wins; false when there was one. */
-static bool finish(struct http_exchange *x, int status, struct MHD_Response *response)
+static bool answer_finish(struct http_exchange *x, int status, struct MHD_Response *response)
 {
     pthread_mutex_lock(&x->waiting->lock);
     bool first = !x->answered;
@@ -395,7 +395,7 @@ static bool finish(struct http_exchange *x, int status, struct MHD_Response *res
 /* The handler's answer. What begin refuses was never handed over. */
 static bool reply(struct http_exchange *x, int status, struct MHD_Response *response)
 {
-    bool first = finish(x, status, response);
+    bool first = answer_finish(x, status, response);
     if (x->handed_over) {
         http_exchange_drop_body(x);
         http_exchange_release(x);
@@ -442,7 +442,7 @@ bool http_exchange_answered(struct http_exchange *x)
 
 void http_exchange_refuse(struct http_exchange *x, int status, const char *detail, struct str allow)
 {
-    finish(x, status, answer_error(x->shared->error_key, status, detail, allow));
+    answer_finish(x, status, answer_error(x->shared->error_key, status, detail, allow));
 }
 
 /* The handler's thread may have answered before handle returns, or answers at any time after the

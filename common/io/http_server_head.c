@@ -10,7 +10,7 @@ enum { CONTENT_LENGTH, TRANSFER_ENCODING, ONCE = 5 };
 static const char *const once[ONCE] = { "Content-Length", "Transfer-Encoding", "Host",
                                         "Authorization", "X-Hub-Signature-256" };
 
-struct seen {
+struct headers_seen {
     bool header[ONCE];
     const char *fault; /* the first */
 };
@@ -47,7 +47,7 @@ static bool has_control(struct str s)
     return false;
 }
 
-static const char *header_fault(struct seen *seen, struct str name, struct str value)
+static const char *header_fault(struct headers_seen *seen, struct str name, struct str value)
 {
     if (!is_token(name))
         return "a header's name is malformed";
@@ -68,7 +68,7 @@ static const char *header_fault(struct seen *seen, struct str name, struct str v
 static enum MHD_Result on_header(void *opaque, enum MHD_ValueKind kind, const char *name,
                                  size_t name_len, const char *value, size_t value_len)
 {
-    struct seen *seen = opaque;
+    struct headers_seen *seen = opaque;
     (void)kind;
     seen->fault =
         header_fault(seen, (struct str){ name, name_len }, (struct str){ value, value_len });
@@ -77,7 +77,7 @@ static enum MHD_Result on_header(void *opaque, enum MHD_ValueKind kind, const ch
 
 const char *http_head_fault(struct MHD_Connection *connection, const char *version)
 {
-    struct seen seen = { .fault = NULL };
+    struct headers_seen seen = { .fault = NULL };
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, &seen);
     if (seen.fault || !seen.header[TRANSFER_ENCODING])
         return seen.fault;

@@ -195,12 +195,12 @@ static enum err error_kind(struct str text)
     return ERR_REFUSE;
 }
 
-static size_t count(const redisReply *reply)
+static size_t element_count(const redisReply *reply)
 {
     size_t n = 1;
     if (reply->type == REDIS_REPLY_ARRAY)
         for (size_t i = 0; i < reply->elements; i++)
-            n += count(reply->element[i]);
+            n += element_count(reply->element[i]);
     return n;
 }
 
@@ -239,7 +239,7 @@ static enum err value_of(struct redis *r, const redisReply *reply, const struct 
         r->leave = r->leave || str_is(code, "READONLY");
         return why_set(why, error_kind(text), "redis: %.*s", STR_ARG(text));
     }
-    size_t n = count(reply);
+    size_t n = element_count(reply);
     if (n > r->n_values) {
         r->values = mem_resize(r->values, n, sizeof(*r->values));
         r->n_values = n;

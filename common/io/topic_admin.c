@@ -83,7 +83,7 @@ static rd_kafka_AdminOptions_t *request(struct topic_admin *a, rd_kafka_admin_op
 
 /* The next answer to what was requested; *err: ERR_RETRY no answer, ERR_STOP the broker does not
  * know this kind of request, ERR_REFUSE. */
-static rd_kafka_event_t *answer(struct topic_admin *a, enum err *err, struct why *why)
+static rd_kafka_event_t *answer_wait(struct topic_admin *a, enum err *err, struct why *why)
 {
     rd_kafka_event_t *event = rd_kafka_queue_poll(a->answers, a->timeout_ms + 1000);
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
@@ -142,7 +142,7 @@ static enum err create(struct topic_admin *a, const struct topic_spec *spec, con
         request(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
     rd_kafka_AdminOptions_set_operation_timeout(options, a->timeout_ms, text, sizeof(text));
     rd_kafka_CreateTopics(a->client.rk, &topic, 1, options, a->answers);
-    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &err, why);
+    rd_kafka_event_t *event CLEANUP(event_clear) = answer_wait(a, &err, why);
     rd_kafka_NewTopic_destroy(topic);
     if (err)
         return err;
@@ -191,7 +191,7 @@ static enum err alter(struct topic_admin *a, rd_kafka_ConfigResource_t *resource
         request(a, RD_KAFKA_ADMIN_OP_ALTERCONFIGS);
 
     rd_kafka_AlterConfigs(a->client.rk, &resource, 1, options, a->answers);
-    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &err, why);
+    rd_kafka_event_t *event CLEANUP(event_clear) = answer_wait(a, &err, why);
     if (err)
         return err;
     const rd_kafka_ConfigResource_t **answered =
@@ -216,7 +216,7 @@ static enum err compare_settings(struct topic_admin *a, const struct topic_spec 
         request(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
 
     rd_kafka_DescribeConfigs(a->client.rk, &to, 1, options, a->answers);
-    rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &err, why);
+    rd_kafka_event_t *event CLEANUP(event_clear) = answer_wait(a, &err, why);
     if (err)
         return err;
     const rd_kafka_ConfigResource_t **found =
@@ -367,7 +367,7 @@ static enum err ask_committed(struct topic_admin *a, const char *const *groups, 
     }
     for (size_t g = 0; g < n_groups;) {
         enum err failed;
-        rd_kafka_event_t *event CLEANUP(event_clear) = answer(a, &failed, err ? NULL : why);
+        rd_kafka_event_t *event CLEANUP(event_clear) = answer_wait(a, &failed, err ? NULL : why);
         if (!event)
             return err ? err : failed;
         a->n_open--;

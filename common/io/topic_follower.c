@@ -210,7 +210,7 @@ void topic_follower_free(struct topic_follower *f)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Of a record or the end of a partition. True when it is to be handed out. */
-static bool note(struct topic_follower *f, const rd_kafka_message_t *message)
+static bool message_note(struct topic_follower *f, const rd_kafka_message_t *message)
 {
     const char *topic = rd_kafka_topic_name(message->rkt);
     struct progress *p = progress_of(f, topic, message->partition);
@@ -263,7 +263,7 @@ const struct record *topic_follower_next(struct topic_follower *f, int timeout_m
         atomic_store(&f->client.unavailable, false);
         f->moved_ms = clock_mono_ms();
         f->times_behind = 0;
-        if (note(f, message)) {
+        if (message_note(f, message)) {
             topic_client_record(message, &f->record);
             f->message = message;
             return &f->record;

@@ -391,7 +391,7 @@ void topic_reader_free(struct topic_reader *r)
 /* ---- records -------------------------------------------------------------------------------- */
 
 /* NULL when the message is no record of ours. */
-static struct record *take(struct topic_reader *r, const rd_kafka_message_t *message)
+static struct record *message_take(struct topic_reader *r, const rd_kafka_message_t *message)
 {
     struct topic_partition *p =
         topic_partition_find(r->partitions, rd_kafka_topic_name(message->rkt), message->partition);
@@ -427,7 +427,7 @@ struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
         }
         rd_kafka_message_t *message =
             topic_client_poll(&r->client, deadline < r->commit_due ? deadline : r->commit_due);
-        struct record *record = message ? take(r, message) : NULL;
+        struct record *record = message ? message_take(r, message) : NULL;
         if (message)
             rd_kafka_message_destroy(message);
         if (record)

@@ -27,7 +27,7 @@ static bool next_word(struct str *rest, struct str *word)
 }
 
 /* Units by what the config counts. */
-static const struct unit {
+static const struct config_unit {
     const char *config_ends;
     const char *suffix;
     int64_t factor;
@@ -41,7 +41,7 @@ static const struct unit {
 static bool value_set(struct topic_config *config, struct str value)
 {
     for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-        const struct unit *u = &units[i];
+        const struct config_unit *u = &units[i];
         uint64_t number;
         if (!str_ends(str_of(config->name), u->config_ends) || !str_ends(value, u->suffix))
             continue;

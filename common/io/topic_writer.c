@@ -40,7 +40,7 @@ struct topic_writer {
 };
 
 /* Goes with each message whose writer wants to know, or says where it belongs. */
-struct report {
+struct write_report {
     topic_written_fn *done; /* may be NULL */
     void *opaque;
     int slot; /* the partition, from 1; 0: by its key */
@@ -87,7 +87,7 @@ static void note_late(struct topic_writer *w, int64_t now_ms)
 static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
 {
     struct topic_writer *w = opaque;
-    struct report *report = message->_private;
+    struct write_report *report = message->_private;
     enum err err = OK;
     const char *reason = NULL;
     char fatal[256];
@@ -126,7 +126,7 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
 static int32_t partition_of(const rd_kafka_topic_t *topic, const void *key, size_t key_len,
                             int32_t n, void *topic_opaque, void *message_opaque)
 {
-    const struct report *report = message_opaque;
+    const struct write_report *report = message_opaque;
 
     if (report && report->slot)
         return report->slot < n ? report->slot - 1 : n - 1;
@@ -326,10 +326,10 @@ static rd_kafka_headers_t *headers_out(const struct headers *from)
 /* flags: RD_KAFKA_MSG_F_COPY or RD_KAFKA_MSG_F_FREE. */
 static enum err produce(struct topic_writer *w, const char *topic, struct str key, void *value,
                         size_t value_len, int flags, const struct headers *headers,
-                        struct report want, struct why *why)
+                        struct write_report want, struct why *why)
 {
     rd_kafka_headers_t *out = headers_out(headers);
-    struct report *report = NULL;
+    struct write_report *report = NULL;
     rd_kafka_error_t *error = NULL;
     enum err err;
 
@@ -381,7 +381,7 @@ enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int slot
                              topic_written_fn *done, void *opaque, struct why *why)
 {
     return produce(w, topic, key, (void *)value.ptr, value.len, RD_KAFKA_MSG_F_COPY, headers,
-                   (struct report){ done, opaque, slot }, why);
+                   (struct write_report){ done, opaque, slot }, why);
 }
 
 enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
@@ -389,7 +389,7 @@ enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str
                            void *opaque, struct why *why)
 {
     return produce(w, topic, key, value, value_len, RD_KAFKA_MSG_F_FREE, headers,
-                   (struct report){ done, opaque, 0 }, why);
+                   (struct write_report){ done, opaque, 0 }, why);
 }
 
 /* The report comes on this or on the writer's thread. */

@@ -12,7 +12,7 @@
 #define DEVICE_MAX 38  /* GitHub: a label has at most 50 characters; 12 are "ciflow/crcr/" */
 #define ONCALL_MAX 100 /* "organization/team" */
 
-struct item {
+struct listed {
     struct allowlist_entry entry;
     struct str *oncalls;
     char key[REPO_MAX + 1]; /* the repo in lower case */
@@ -20,14 +20,14 @@ struct item {
 };
 
 struct allowlist {
-    struct yaml_doc *doc; /* owns every text */
-    struct item **items;  /* in file order */
+    struct yaml_doc *doc;  /* owns every text */
+    struct listed **items; /* in file order */
     size_t n, cap;
-    struct item *by_repo;
+    struct listed *by_repo;
 };
 
 /* What the functions below hand on. */
-struct reading {
+struct list_parse {
     struct allowlist *list;
     int level;
     struct str device;
@@ -40,9 +40,9 @@ struct reading {
 /* ---- entries -----------------------------------------------------------------------------------
  */
 
-static struct item *find(const struct allowlist *list, struct str repo)
+static struct listed *listed_find(const struct allowlist *list, struct str repo)
 {
-    struct item *item;
+    struct listed *item;
     char key[REPO_MAX + 1];
     if (str_find(repo, '\0') >= 0 || !str_lower(key, sizeof(key), repo))
         return NULL; /* it is no valid name anyway */
@@ -50,20 +50,20 @@ static struct item *find(const struct allowlist *list, struct str repo)
     return item;
 }
 
-static enum err item_add(struct reading *r, const struct yaml_doc_node *at, struct item **ret)
+static enum err item_add(struct list_parse *r, const struct yaml_doc_node *at, struct listed **ret)
 {
     struct allowlist *list = r->list;
     if (at->kind != YAML_DOC_TEXT || !repo_valid(at->text))
         return FAULT(r, at, "%s is not a repository; accepted is " REPO_ACCEPTED,
                      yaml_doc_describe(at).text);
-    const struct item *same = find(list, at->text);
+    const struct listed *same = listed_find(list, at->text);
     if (same)
         return FAULT(r, at, "%s is listed twice; the first is at line %d", EXCERPT(at),
                      same->entry.line);
     if (list->n == ALLOWLIST_MAX_REPOS)
         return FAULT(r, at, "more than %d repositories", ALLOWLIST_MAX_REPOS);
 
-    struct item *item = mem_alloc(1, sizeof(*item));
+    struct listed *item = mem_alloc(1, sizeof(*item));
     item->entry = (struct allowlist_entry){ .repo = at->text,
                                             .level = r->level,
                                             .device = r->device,
@@ -73,7 +73,7 @@ static enum err item_add(struct reading *r, const struct yaml_doc_node *at, stru
     str_lower(item->key, sizeof(item->key), at->text);
     if (list->n == list->cap) {
         list->cap = list->cap ? list->cap * 2 : 64;
-        list->items = mem_resize(list->items, list->cap, sizeof(struct item *));
+        list->items = mem_resize(list->items, list->cap, sizeof(struct listed *));
     }
     list->items[list->n++] = item;
     HASH_ADD_STR(list->by_repo, key, item);
@@ -81,8 +81,8 @@ static enum err item_add(struct reading *r, const struct yaml_doc_node *at, stru
     return OK;
 }
 
-static enum err oncall_add(struct reading *r, struct item *item, const struct yaml_doc_node *at,
-                           struct str name)
+static enum err oncall_add(struct list_parse *r, struct listed *item,
+                           const struct yaml_doc_node *at, struct str name)
 {
     name = str_trim(name);
     if (str_starts(name, "@"))
@@ -104,7 +104,8 @@ static enum err oncall_add(struct reading *r, struct item *item, const struct ya
 }
 
 /* "a, b", a list of names, or nothing. */
-static enum err read_oncalls(struct reading *r, struct item *item, const struct yaml_doc_node *node)
+static enum err read_oncalls(struct list_parse *r, struct listed *item,
+                             const struct yaml_doc_node *node)
 {
     enum err err = OK;
     if (yaml_doc_is_null(node))
@@ -128,7 +129,7 @@ static enum err read_oncalls(struct reading *r, struct item *item, const struct 
     return err;
 }
 
-static enum err event_add(struct reading *r, struct item *item, const struct yaml_doc_node *at)
+static enum err event_add(struct list_parse *r, struct listed *item, const struct yaml_doc_node *at)
 {
     bool is_text = at->kind == YAML_DOC_TEXT;
     if (is_text && str_is(at->text, "pull_request"))
@@ -143,7 +144,8 @@ static enum err event_add(struct reading *r, struct item *item, const struct yam
     return OK;
 }
 
-static enum err read_events(struct reading *r, struct item *item, const struct yaml_doc_node *node)
+static enum err read_events(struct list_parse *r, struct listed *item,
+                            const struct yaml_doc_node *node)
 {
     enum err err = OK;
     item->entry.pull_request = item->entry.nightly = false;
@@ -156,7 +158,7 @@ static enum err read_events(struct reading *r, struct item *item, const struct y
     return err;
 }
 
-static enum err read_id(struct reading *r, const struct yaml_doc_node *key, int64_t *ret)
+static enum err read_id(struct list_parse *r, const struct yaml_doc_node *key, int64_t *ret)
 {
     const struct yaml_doc_node *node = key->next;
     if (node->kind != YAML_DOC_TEXT || !str_to_i64(node->text, ret) || *ret <= 0)
@@ -166,7 +168,8 @@ static enum err read_id(struct reading *r, const struct yaml_doc_node *key, int6
 }
 
 /* What follows a repository: on-calls, or {events: …, oncalls: …, repo_id: …, owner_id: …}. */
-static enum err read_details(struct reading *r, struct item *item, const struct yaml_doc_node *node)
+static enum err read_details(struct list_parse *r, struct listed *item,
+                             const struct yaml_doc_node *node)
 {
     enum err err = OK;
     if (node->kind != YAML_DOC_MAP)
@@ -192,14 +195,14 @@ static enum err read_details(struct reading *r, struct item *item, const struct 
  */
 
 /* L1, L2 or L4: owner/repo, or {owner/repo: details}. */
-static enum err read_list(struct reading *r, const struct yaml_doc_node *node)
+static enum err read_list(struct list_parse *r, const struct yaml_doc_node *node)
 {
     enum err err = OK;
     if (node->kind != YAML_DOC_LIST)
         return FAULT(r, node, "L%d is %s; accepted is a list of owner/repo", r->level,
                      yaml_doc_kind_name(node));
     for (const struct yaml_doc_node *at = node->first; at && !err; at = at->next) {
-        struct item *item = NULL;
+        struct listed *item = NULL;
         bool has_details = at->kind == YAML_DOC_MAP;
         if (has_details && at->n != 2)
             return FAULT(r, at, "an entry with %zu keys; accepted is one repository an entry",
@@ -212,7 +215,7 @@ static enum err read_list(struct reading *r, const struct yaml_doc_node *node)
 }
 
 /* The device ends up in a label, ciflow/crcr/<device>, and GitHub ignores the case of labels. */
-static enum err check_device(struct reading *r, const struct yaml_doc_node *devices,
+static enum err check_device(struct list_parse *r, const struct yaml_doc_node *devices,
                              const struct yaml_doc_node *device)
 {
     struct str name = device->text;
@@ -232,7 +235,7 @@ static enum err check_device(struct reading *r, const struct yaml_doc_node *devi
     return OK;
 }
 
-static enum err read_device(struct reading *r, const struct yaml_doc_node *device,
+static enum err read_device(struct list_parse *r, const struct yaml_doc_node *device,
                             const struct yaml_doc_node *repos)
 {
     enum err err = OK;
@@ -244,7 +247,7 @@ static enum err read_device(struct reading *r, const struct yaml_doc_node *devic
         return FAULT(r, device, "the device %s has no repository", EXCERPT(device));
     r->device = device->text;
     for (const struct yaml_doc_node *repo = repos->first; repo && !err; repo = repo->next->next) {
-        struct item *item = NULL;
+        struct listed *item = NULL;
         err = item_add(r, repo, &item);
         if (!err)
             err = read_details(r, item, repo->next);
@@ -253,7 +256,7 @@ static enum err read_device(struct reading *r, const struct yaml_doc_node *devic
     return err;
 }
 
-static enum err read_devices(struct reading *r, const struct yaml_doc_node *node)
+static enum err read_devices(struct list_parse *r, const struct yaml_doc_node *node)
 {
     enum err err = OK;
     if (node->kind != YAML_DOC_MAP)
@@ -268,7 +271,7 @@ static enum err read_devices(struct reading *r, const struct yaml_doc_node *node
     return err;
 }
 
-static enum err read_tiers(struct reading *r, const struct yaml_doc_node *root)
+static enum err read_tiers(struct list_parse *r, const struct yaml_doc_node *root)
 {
     enum err err = OK;
     if (root->kind != YAML_DOC_MAP)
@@ -292,7 +295,7 @@ static enum err read_tiers(struct reading *r, const struct yaml_doc_node *root)
 enum err allowlist_parse(struct allowlist **ret, const char *file, struct str yaml, struct why *why)
 {
     struct allowlist *list = mem_alloc(1, sizeof(*list));
-    struct reading r = { .list = list, .device = STR_NONE, .why = why };
+    struct list_parse r = { .list = list, .device = STR_NONE, .why = why };
     enum err err = yaml_doc_parse(&list->doc, file, yaml, why);
     if (!err && yaml_doc_root(list->doc))
         err = read_tiers(&r, yaml_doc_root(list->doc));
@@ -330,7 +333,7 @@ const struct allowlist_entry *allowlist_at(const struct allowlist *list, size_t 
 
 const struct allowlist_entry *allowlist_find(const struct allowlist *list, struct str repo)
 {
-    const struct item *item = list ? find(list, repo) : NULL;
+    const struct listed *item = list ? listed_find(list, repo) : NULL;
     return item ? &item->entry : NULL;
 }
 
@@ -338,6 +341,6 @@ size_t allowlist_lost(const struct allowlist *old, const struct allowlist *list)
 {
     size_t lost = 0;
     for (size_t i = 0; i < old->n; i++)
-        lost += !find(list, old->items[i]->entry.repo);
+        lost += !listed_find(list, old->items[i]->entry.repo);
     return lost;
 }

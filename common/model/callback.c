@@ -71,7 +71,7 @@ void callback_clear(struct callback *c)
 /* ---- fields ------------------------------------------------------------------------------------
  */
 
-struct reading {
+struct body_parse {
     struct callback *c;
     struct buf rows;   /* of failed_tests_detail: a JSON array without its closing bracket */
     struct buf row;    /* members of the row that is being read */
@@ -94,7 +94,7 @@ enum takes {
     LINK,    /* an https URL; anything else is passed over */
     COMMIT,  /* 40 or 64 hex digits; anything else is passed over */
 };
-struct field {
+struct callback_field {
     const char *path;
     enum takes takes;
     size_t at, size;
@@ -103,7 +103,7 @@ struct field {
     {                                                                                              \
         path, takes, offsetof(struct callback, member), sizeof(((struct callback *)0)->member)     \
     }
-static const struct field fields[] = {
+static const struct callback_field fields[] = {
     FIELD("event_type", TEXT, event_type),
     FIELD("delivery_id", TEXT, delivery_id),
     FIELD("callback_token", TEXT, callback_token),
@@ -151,8 +151,8 @@ static bool is_instant(struct str text)
 
 static bool on_field(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
-    struct reading *r = opaque;
-    const struct field *f = &fields[want];
+    struct body_parse *r = opaque;
+    const struct callback_field *f = &fields[want];
     char *to = (char *)r->c + f->at;
     bool is_text = type == JSON_SCAN_STRING, plain = !is_text || is_plain(text);
     int64_t number;
@@ -191,7 +191,7 @@ static bool on_field(void *opaque, size_t want, enum json_type type, struct str 
 
 static bool on_status(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
-    struct reading *r = opaque;
+    struct body_parse *r = opaque;
     (void)want, (void)index;
     if (type != JSON_SCAN_STRING || !str_copy(r->status, sizeof(r->status), text))
         r->status[0] = '\0';
@@ -202,7 +202,7 @@ static bool on_status(void *opaque, size_t want, enum json_type type, struct str
 static bool on_run_complete(void *opaque, size_t want, enum json_type type, struct str text,
                             size_t index)
 {
-    struct reading *r = opaque;
+    struct body_parse *r = opaque;
     (void)want, (void)index;
     r->c->run_complete =
         type == JSON_SCAN_TRUE || (type == JSON_SCAN_STRING && str_is(text, "true"));
@@ -212,7 +212,7 @@ static bool on_run_complete(void *opaque, size_t want, enum json_type type, stru
 static bool on_verdict(void *opaque, size_t want, enum json_type type, struct str text,
                        size_t index)
 {
-    struct reading *r = opaque;
+    struct body_parse *r = opaque;
     (void)want, (void)index;
     if (type != JSON_SCAN_OBJECT || r->c->triage_verdict)
         return true;
@@ -262,7 +262,7 @@ enum {
 /* More than a billion tests is a mistake, and sums stay far from overflow. */
 static bool on_count(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
-    struct reading *r = opaque;
+    struct body_parse *r = opaque;
     int64_t n;
     (void)index;
     if ((type == JSON_SCAN_NUMBER || type == JSON_SCAN_STRING) && str_to_i64(text, &n) && n >= 0 &&
@@ -275,7 +275,7 @@ static bool on_count(void *opaque, size_t want, enum json_type type, struct str 
 static bool on_row_member(void *opaque, size_t want, enum json_type type, struct str text,
                           size_t index)
 {
-    struct reading *r = opaque;
+    struct body_parse *r = opaque;
     size_t m = want - WANT_ROW, max_bytes = row_members[m].max_bytes;
     bool is_number = row_members[m].type == JSON_SCAN_NUMBER;
     (void)index;
@@ -296,7 +296,7 @@ static bool on_row_member(void *opaque, size_t want, enum json_type type, struct
 static bool on_row_end(void *opaque, size_t want, enum json_type type, struct str text,
                        size_t index)
 {
-    struct reading *r = opaque;
+    struct body_parse *r = opaque;
     (void)want, (void)type, (void)text, (void)index;
     if (r->n_rows < ROWS_MAX && r->row_is_named) {
         buf_putc(&r->rows, r->n_rows ? ',' : '[');
@@ -311,7 +311,7 @@ static bool on_row_end(void *opaque, size_t want, enum json_type type, struct st
     return true;
 }
 
-static enum err scan(struct reading *r, struct str body)
+static enum err scan(struct body_parse *r, struct str body)
 {
     static const struct json_rules rules = { .reject_duplicates = true,
                                              .max_members = CALLBACK_MAX_MEMBERS,
@@ -401,7 +401,7 @@ static enum err check_state(struct callback *c, struct why *why)
     return why_set(why, ERR_REFUSE, "workflow.conclusion is unknown" CONCLUSIONS_ACCEPTED);
 }
 
-static void set_defaults(struct reading *r, struct str attempt)
+static void set_defaults(struct body_parse *r, struct str attempt)
 {
     struct callback *c = r->c;
     const int64_t *n = r->counts;
@@ -427,7 +427,7 @@ static void set_defaults(struct reading *r, struct str attempt)
 enum err callback_parse(struct str body, struct str attempt, struct callback *ret, struct why *why)
 {
     memset(ret, 0, sizeof(*ret));
-    struct reading r = { .c = ret, .counts = { -1, -1, -1, -1 }, .why = why };
+    struct body_parse r = { .c = ret, .counts = { -1, -1, -1, -1 }, .why = why };
     buf_init(&r.rows, (size_t)ROWS_MAX * ROW_MAX_BYTES);
     buf_init(&r.row, ROW_MAX_BYTES);
     enum err err = scan(&r, body);

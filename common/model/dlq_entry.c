@@ -89,7 +89,7 @@ void dlq_clear(struct dlq *d)
     forget(d, item);
 }
 
-static struct dlq_item *get(const struct dlq *d, struct dlq_place at)
+static struct dlq_item *item_get(const struct dlq *d, struct dlq_place at)
 {
     struct dlq_item *item;
     char place[DLQ_PLACE_SIZE];
@@ -100,7 +100,7 @@ static struct dlq_item *get(const struct dlq *d, struct dlq_place at)
 
 static struct dlq_entry *make(struct dlq *d, struct dlq_place at)
 {
-    struct dlq_item *item = get(d, at);
+    struct dlq_item *item = item_get(d, at);
     if (item)
         return &item->entry;
     item = mem_alloc(1, sizeof(*item));
@@ -164,7 +164,7 @@ void dlq_add(struct dlq *d, struct dlq_place at, int64_t timestamp_ms, struct st
         e->exists = true;
     } else if (!d->open_max) {
         make(d, of)->state = became;
-    } else if ((item = get(d, of))) {
+    } else if ((item = item_get(d, of))) {
         forget(d, item);
     }
 }
@@ -184,7 +184,7 @@ size_t dlq_count(const struct dlq *d)
 
 struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at)
 {
-    struct dlq_item *item = get(d, at);
+    struct dlq_item *item = item_get(d, at);
     return item && item->entry.exists ? &item->entry : NULL;
 }
 

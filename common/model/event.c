@@ -38,7 +38,7 @@ const char *event_kind_name(enum event_kind kind)
 /* FACT_WORDS: text for people, which costs no event: absent where it holds a NUL. */
 enum fact_type { FACT_TEXT, FACT_WORDS, FACT_NUMBER, FACT_TRUE, FACT_LABEL };
 
-struct fact {
+struct event_fact {
     unsigned kinds; /* bits of enum event_kind that have it */
     const char *path;
     enum fact_type type;
@@ -53,7 +53,7 @@ struct fact {
 #define EACH     (~0u)
 #define FIELD(f) offsetof(struct event_facts, f), sizeof(((struct event_facts *)0)->f)
 
-static const struct fact facts_table[] = {
+static const struct event_fact facts_table[] = {
     { EACH, "repository.full_name", FACT_TEXT, FIELD(repo), false },
     { EACH, "repository.default_branch", FACT_TEXT, FIELD(default_branch), false },
     { PR | RUN | SUITE, "action", FACT_TEXT, FIELD(action), true },
@@ -82,8 +82,8 @@ static const struct fact facts_table[] = {
 };
 #define N_FACTS (sizeof(facts_table) / sizeof(facts_table[0]))
 
-struct reading {
-    const struct fact *fact[N_FACTS]; /* by want */
+struct facts_parse {
+    const struct event_fact *fact[N_FACTS]; /* by want */
     struct event_facts *to;
 };
 
@@ -91,8 +91,8 @@ struct reading {
 static bool fact_found(void *opaque, size_t want, enum json_type type, struct str text,
                        size_t index)
 {
-    struct reading *reading = opaque;
-    const struct fact *fact = reading->fact[want];
+    struct facts_parse *reading = opaque;
+    const struct event_fact *fact = reading->fact[want];
     struct event_facts *to = reading->to;
     (void)index;
     void *field = (char *)to + fact->offset;
@@ -112,7 +112,7 @@ static bool fact_found(void *opaque, size_t want, enum json_type type, struct st
 enum err event_read(enum event_kind kind, struct str body, struct event_facts *ret, struct why *why)
 {
     struct json_want wants[N_FACTS];
-    struct reading reading;
+    struct facts_parse reading;
     size_t n = 0;
     for (size_t i = 0; i < N_FACTS; i++) {
         if ((facts_table[i].kinds & 1u << kind) == 0)
@@ -138,7 +138,7 @@ enum err event_read(enum event_kind kind, struct str body, struct event_facts *r
 enum err event_check(enum event_kind kind, const struct event_facts *facts, struct why *why)
 {
     for (size_t i = 0; i < N_FACTS; i++) {
-        const struct fact *fact = &facts_table[i];
+        const struct event_fact *fact = &facts_table[i];
         const void *field = (const char *)facts + fact->offset;
         bool present =
             fact->type == FACT_NUMBER ? *(const int64_t *)field > 0 : *(const char *)field != '\0';

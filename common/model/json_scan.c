@@ -18,7 +18,7 @@ typedef uint64_t want_set;
 
 typedef const unsigned char *position; /* in the text */
 
-struct scan {
+struct json_scanner {
     position begin, end; /* of the text */
     const struct json_rules *rules;
     const struct json_want *wants;
@@ -42,20 +42,20 @@ struct scan {
 
 /* The functions below take the position where a thing begins and give the one behind it. NULL: the
  * text is refused, or a want stopped the scan. */
-static position refuse(struct scan *s, position at, const char *reason)
+static position scan_refuse(struct json_scanner *s, position at, const char *reason)
 {
     (void)why_set(s->why, ERR_REFUSE, "JSON, byte %zu: %s", (size_t)(at - s->begin), reason);
     return NULL;
 }
 
-static bool is_at(const struct scan *s, position p, char c)
+static bool is_at(const struct json_scanner *s, position p, char c)
 {
     return p < s->end && *p == (unsigned char)c;
 }
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-static void paths_compile(struct scan *s, size_t n)
+static void paths_compile(struct json_scanner *s, size_t n)
 {
     for (size_t w = 0; w < n; w++) {
         want_set bit = (want_set)1 << w;
@@ -99,7 +99,7 @@ static size_t plain_bytes(position p)
 }
 
 /* Bytes of the character or the escape at p, which needs a look; 0: refused. */
-static size_t character(struct scan *s, position p, struct string *string)
+static size_t character(struct json_scanner *s, position p, struct string *string)
 {
     struct str text = { (const char *)p, (size_t)(s->end - p) };
     const char *fault = NULL;
@@ -117,13 +117,13 @@ static size_t character(struct scan *s, position p, struct string *string)
             fault = *p < ' ' ? "control character" : "invalid UTF-8";
     }
     if (n == 0 || (fault && !s->rules->nul_in_others)) {
-        (void)refuse(s, p, fault);
+        (void)scan_refuse(s, p, fault);
         return 0;
     }
     return n;
 }
 
-static position string(struct scan *s, position p, struct string *ret)
+static position string(struct json_scanner *s, position p, struct string *ret)
 {
     const position start = ++p, end = s->end;
     ret->escaped = ret->nul = false;
@@ -133,7 +133,7 @@ static position string(struct scan *s, position p, struct string *ret)
             p += n;
         } while (n == CHUNK);
         if (p == end)
-            return refuse(s, p, "a string without its end");
+            return scan_refuse(s, p, "a string without its end");
         if (*p == '"')
             break;
         n = character(s, p, ret);
@@ -146,7 +146,7 @@ static position string(struct scan *s, position p, struct string *ret)
 
 /* The text of the string, valid until the scan ends; U+FFFD in place of a NUL. In a name the last
  * three digits of its escape follow: names that differ stay different. */
-static struct str string_text(struct scan *s, const struct string *string, bool is_name)
+static struct str string_text(struct json_scanner *s, const struct string *string, bool is_name)
 {
     if (!string->escaped)
         return string->raw;
@@ -176,7 +176,7 @@ static struct str string_text(struct scan *s, const struct string *string, bool 
 
 /* ---- the members' names of an object -------------------------------------------------------- */
 
-static void name_add(struct scan *s, struct str name)
+static void name_add(struct json_scanner *s, struct str name)
 {
     if (s->n_names == s->names_cap) {
         s->names_cap = s->names_cap == 0 ? 64 : s->names_cap * 2;
@@ -229,10 +229,10 @@ static bool names_differ(struct str *at, size_t n)
 
 /* ---- the grammar ---------------------------------------------------------------------------- */
 
-static position value(struct scan *s, position p, want_set wants, size_t index);
+static position value(struct json_scanner *s, position p, want_set wants, size_t index);
 
 /* Most texts have none, and the first comparison says so. */
-static position spaces(const struct scan *s, position p)
+static position spaces(const struct json_scanner *s, position p)
 {
     while (p < s->end && *p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
         p++;
@@ -240,17 +240,17 @@ static position spaces(const struct scan *s, position p)
 }
 
 /* inner: the wants that a member of this object can lead to. */
-static position member(struct scan *s, position p, want_set inner, size_t index)
+static position member(struct json_scanner *s, position p, want_set inner, size_t index)
 {
     struct string string_of_name;
     if (!is_at(s, p, '"'))
-        return refuse(s, p, "the name of a member is missing");
+        return scan_refuse(s, p, "the name of a member is missing");
     position at = p;
     p = string(s, p, &string_of_name);
     if (!p)
         return NULL;
     if (s->rules->max_members && ++s->n_members > s->rules->max_members)
-        return refuse(s, at, "too many members");
+        return scan_refuse(s, at, "too many members");
     want_set wants = 0;
     if (inner || s->rules->reject_duplicates) {
         struct str name = string_text(s, &string_of_name, true);
@@ -264,11 +264,11 @@ static position member(struct scan *s, position p, want_set inner, size_t index)
     }
     p = spaces(s, p);
     if (!is_at(s, p, ':'))
-        return refuse(s, p, "a colon is missing");
+        return scan_refuse(s, p, "a colon is missing");
     return value(s, spaces(s, p + 1), wants, index);
 }
 
-static position object(struct scan *s, position p, want_set inner, size_t index)
+static position object(struct json_scanner *s, position p, want_set inner, size_t index)
 {
     size_t n_outer = s->n_names;
     p = spaces(s, p + 1);
@@ -284,15 +284,15 @@ static position object(struct scan *s, position p, want_set inner, size_t index)
         p = spaces(s, p + 1);
     }
     if (!is_at(s, p, '}'))
-        return refuse(s, p, "a comma or the end of an object is missing");
+        return scan_refuse(s, p, "a comma or the end of an object is missing");
     size_t n = s->n_names - n_outer;
     if (n && !names_differ(s->names + n_outer, n))
-        return refuse(s, p, "a member name twice in this object");
+        return scan_refuse(s, p, "a member name twice in this object");
     s->n_names = n_outer;
     return p + 1;
 }
 
-static position array(struct scan *s, position p, want_set inner)
+static position array(struct json_scanner *s, position p, want_set inner)
 {
     p = spaces(s, p + 1);
     if (is_at(s, p, ']'))
@@ -306,24 +306,25 @@ static position array(struct scan *s, position p, want_set inner)
             break;
         p = spaces(s, p + 1);
     }
-    return is_at(s, p, ']') ? p + 1 : refuse(s, p, "a comma or the end of an array is missing");
+    return is_at(s, p, ']') ? p + 1
+                            : scan_refuse(s, p, "a comma or the end of an array is missing");
 }
 
 /* At least one digit. */
-static position digits(struct scan *s, position p)
+static position digits(struct json_scanner *s, position p)
 {
     position start = p;
     while (p < s->end && *p >= '0' && *p <= '9')
         p++;
-    return p > start ? p : refuse(s, p, "a digit is missing");
+    return p > start ? p : scan_refuse(s, p, "a digit is missing");
 }
 
-static position number(struct scan *s, position p)
+static position number(struct json_scanner *s, position p)
 {
     position start = p += *p == '-';
     p = digits(s, p);
     if (p && *start == '0' && p - start > 1)
-        return refuse(s, start, "a number that begins with 0");
+        return scan_refuse(s, start, "a number that begins with 0");
     if (p && is_at(s, p, '.'))
         p = digits(s, p + 1);
     if (p && (is_at(s, p, 'e') || is_at(s, p, 'E'))) {
@@ -333,7 +334,7 @@ static position number(struct scan *s, position p)
     return p;
 }
 
-static position literal(struct scan *s, position p, enum json_type *type)
+static position literal(struct json_scanner *s, position p, enum json_type *type)
 {
     static const char *const names[] = {
         [JSON_SCAN_TRUE] = "true", [JSON_SCAN_FALSE] = "false", [JSON_SCAN_NULL] = "null"
@@ -343,19 +344,19 @@ static position literal(struct scan *s, position p, enum json_type *type)
         if ((size_t)(s->end - p) >= n && memcmp(p, names[*type], n) == 0)
             return p + n;
     }
-    return refuse(s, p, "no value of JSON");
+    return scan_refuse(s, p, "no value of JSON");
 }
 
 /* Tells those who want it what is at p. */
-static position report(struct scan *s, position p, want_set wants, enum json_type type,
-                       struct str text, bool nul, size_t index)
+static position want_report(struct json_scanner *s, position p, want_set wants, enum json_type type,
+                            struct str text, bool nul, size_t index)
 {
     for (; wants; wants &= wants - 1) {
         size_t w = (size_t)__builtin_ctzll(wants);
         if (nul && !s->wants[w].free_text)
-            return refuse(s, p,
-                          "NUL in a string, or half of a surrogate pair, in a field that is "
-                          "read");
+            return scan_refuse(s, p,
+                               "NUL in a string, or half of a surrogate pair, in a field that is "
+                               "read");
         if (!s->wants[w].found(s->opaque, w, type, text, index)) {
             s->stopped = true;
             return NULL;
@@ -365,15 +366,15 @@ static position report(struct scan *s, position p, want_set wants, enum json_typ
 }
 
 /* index: of the innermost array around. */
-static position value(struct scan *s, position p, want_set wants, size_t index)
+static position value(struct json_scanner *s, position p, want_set wants, size_t index)
 {
     struct string text = { .nul = false };
     enum json_type type;
     position end;
     if (p == s->end)
-        return refuse(s, p, "a value is missing");
+        return scan_refuse(s, p, "a value is missing");
     if ((*p == '{' || *p == '[') && s->depth == JSON_MAX_DEPTH)
-        return refuse(s, p, "nested too deeply");
+        return scan_refuse(s, p, "nested too deeply");
     switch (*p) {
     case '{':
         type = JSON_SCAN_OBJECT;
@@ -401,17 +402,17 @@ static position value(struct scan *s, position p, want_set wants, size_t index)
     struct str found = { (const char *)p, (size_t)(end - p) };
     if (type == JSON_SCAN_STRING)
         found = string_text(s, &text, false);
-    return report(s, p, wants, type, found, text.nul, index) ? end : NULL;
+    return want_report(s, p, wants, type, found, text.nul, index) ? end : NULL;
 }
 
-static position json_text(struct scan *s)
+static position json_text(struct json_scanner *s)
 {
     position p = spaces(s, s->begin);
     if (!is_at(s, p, '{'))
-        return refuse(s, p, "not an object");
+        return scan_refuse(s, p, "not an object");
     p = value(s, p, s->all, 0);
     p = p ? spaces(s, p) : NULL;
-    return !p || p == s->end ? p : refuse(s, p, "something behind the object");
+    return !p || p == s->end ? p : scan_refuse(s, p, "something behind the object");
 }
 
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
@@ -421,13 +422,13 @@ enum err json_scan(struct str text, const struct json_rules *rules, const struct
         return why_set(why, ERR_STOP, "more than %d JSON paths in one scan", MAX_WANTS);
     struct str segments[MAX_WANTS][JSON_MAX_SEGMENTS]; /* paths_compile sets what is read */
     position begin = (position)(text.ptr ? text.ptr : "");
-    struct scan s = { .begin = begin,
-                      .end = begin + text.len,
-                      .rules = rules,
-                      .wants = wants,
-                      .opaque = opaque,
-                      .why = why,
-                      .segments = segments };
+    struct json_scanner s = { .begin = begin,
+                              .end = begin + text.len,
+                              .rules = rules,
+                              .wants = wants,
+                              .opaque = opaque,
+                              .why = why,
+                              .segments = segments };
     paths_compile(&s, n);
     position end = json_text(&s);
     free(s.names);

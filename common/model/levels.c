@@ -56,7 +56,7 @@ void levels_put(struct levels *l, const struct result_record *row, int64_t writt
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static void find(struct levels *l)
+static void ends_find(struct levels *l)
 {
     size_t n = table_count(&l->jobs), at = 0;
     l->sorted = mem_alloc(n + 1, sizeof(struct run_job *));
@@ -93,7 +93,7 @@ void levels_figures(struct levels *l, struct str repo, enum run_kind runs, int64
 {
     int64_t queue_ms = 0;
     if (!l->sorted)
-        find(l);
+        ends_find(l);
     int64_t *e2e_ms = mem_alloc(l->n_runs + 1, sizeof(*e2e_ms));
     *ret = (struct level_figures){ .queue_mean_ms = -1 };
     for (const struct run_job *job = NULL; (job = table_next(&l->jobs, job));) {

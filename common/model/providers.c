@@ -15,7 +15,7 @@
 #define PIPELINES_MAX 10000
 #define PROVIDERS_MAX 16
 
-struct pipeline {
+struct mapped {
     struct provider_pipeline shown;
     struct provider_claim *claims;
     char *key;
@@ -41,7 +41,7 @@ struct providers {
     size_t n;
 };
 
-struct reading {
+struct map_parse {
     struct providers *providers;
     struct why *why;
 };
@@ -88,12 +88,12 @@ static bool uuids_of(char to[UUIDS_LEN + 1], struct str text)
            to[UUID_LEN] == '/' && is_uuid(to + UUID_LEN + 1);
 }
 
-static enum err pipeline_add(struct reading *r, struct provider *provider,
-                             const struct yaml_doc_node *key, struct pipeline **ret)
+static enum err pipeline_add(struct map_parse *r, struct provider *provider,
+                             const struct yaml_doc_node *key, struct mapped **ret)
 {
     char uuids[UUIDS_LEN + 1];
     struct str text = key->text;
-    struct pipeline *p;
+    struct mapped *p;
     if (is_buildkite(provider)) {
         if (!uuids_of(uuids, text))
             return FAULT(r, key,
@@ -120,7 +120,7 @@ static enum err pipeline_add(struct reading *r, struct provider *provider,
     return OK;
 }
 
-static enum err read_repo(struct reading *r, struct pipeline *p, const struct yaml_doc_node *node)
+static enum err read_repo(struct map_parse *r, struct mapped *p, const struct yaml_doc_node *node)
 {
     if (node->kind != YAML_DOC_TEXT || !repo_valid(node->text))
         return FAULT(r, node, "%s is not a repository; accepted is " REPO_ACCEPTED,
@@ -130,7 +130,7 @@ static enum err read_repo(struct reading *r, struct pipeline *p, const struct ya
 }
 
 /* One value, or a list of which any may match. An empty list would let nothing through. */
-static enum err read_values(struct reading *r, struct provider_claim *claim,
+static enum err read_values(struct map_parse *r, struct provider_claim *claim,
                             const struct yaml_doc_node *node)
 {
     bool list = node->kind == YAML_DOC_LIST;
@@ -149,7 +149,7 @@ static enum err read_values(struct reading *r, struct provider_claim *claim,
     return OK;
 }
 
-static enum err read_claims(struct reading *r, struct pipeline *p, const struct yaml_doc_node *node)
+static enum err read_claims(struct map_parse *r, struct mapped *p, const struct yaml_doc_node *node)
 {
     enum err err = OK;
     if (yaml_doc_is_null(node))
@@ -168,10 +168,10 @@ static enum err read_claims(struct reading *r, struct pipeline *p, const struct 
 }
 
 /* owner/repo, or {repo: owner/repo, required_claims: {…}}. */
-static enum err read_pipeline(struct reading *r, struct provider *provider,
+static enum err read_pipeline(struct map_parse *r, struct provider *provider,
                               const struct yaml_doc_node *key)
 {
-    struct pipeline *p = NULL;
+    struct mapped *p = NULL;
     const struct yaml_doc_node *node = key->next;
     enum err err = pipeline_add(r, provider, key, &p);
     if (err || node->kind != YAML_DOC_MAP)
@@ -190,7 +190,7 @@ static enum err read_pipeline(struct reading *r, struct provider *provider,
     return err;
 }
 
-static enum err read_repo_map(struct reading *r, struct provider *provider,
+static enum err read_repo_map(struct map_parse *r, struct provider *provider,
                               const struct yaml_doc_node *key)
 {
     enum err err = OK;
@@ -207,7 +207,7 @@ static enum err read_repo_map(struct reading *r, struct provider *provider,
 /* ---- providers ------------------------------------------------------------------------------- */
 
 /* What is compiled in may be repeated. */
-static enum err read_same(struct reading *r, const struct provider *provider,
+static enum err read_same(struct map_parse *r, const struct provider *provider,
                           const struct yaml_doc_node *key, const char *must_be)
 {
     if (key->next->kind != YAML_DOC_TEXT || !str_is(key->next->text, must_be))
@@ -224,7 +224,7 @@ static const char *text_in(const struct yaml_doc_node *node)
     return is_text ? node->text.ptr : NULL;
 }
 
-static enum err read_issuer(struct reading *r, struct provider *provider,
+static enum err read_issuer(struct map_parse *r, struct provider *provider,
                             const struct yaml_doc_node *node)
 {
     const char *issuer = text_in(node);
@@ -239,7 +239,7 @@ static enum err read_issuer(struct reading *r, struct provider *provider,
     return OK;
 }
 
-static enum err read_key(struct reading *r, struct provider *provider,
+static enum err read_key(struct map_parse *r, struct provider *provider,
                          const struct yaml_doc_node *node)
 {
     size_t n = 0;
@@ -257,7 +257,7 @@ static enum err read_key(struct reading *r, struct provider *provider,
 }
 
 /* *repo_map: to be read when issuer and key are known, whatever the order of the file. */
-static enum err read_member(struct reading *r, struct provider *provider,
+static enum err read_member(struct map_parse *r, struct provider *provider,
                             const struct yaml_doc_node *key, const struct yaml_doc_node **repo_map)
 {
     bool fixed = provider->jwks_uri;
@@ -276,7 +276,7 @@ static enum err read_member(struct reading *r, struct provider *provider,
     return OK;
 }
 
-static enum err provider_get(struct reading *r, const struct yaml_doc_node *key,
+static enum err provider_get(struct map_parse *r, const struct yaml_doc_node *key,
                              struct provider **ret)
 {
     struct providers *p = r->providers;
@@ -292,7 +292,7 @@ static enum err provider_get(struct reading *r, const struct yaml_doc_node *key,
     return OK;
 }
 
-static enum err read_provider(struct reading *r, const struct yaml_doc_node *key)
+static enum err read_provider(struct map_parse *r, const struct yaml_doc_node *key)
 {
     const struct yaml_doc_node *repo_map = NULL;
     struct provider *provider;
@@ -310,7 +310,7 @@ static enum err read_provider(struct reading *r, const struct yaml_doc_node *key
     return err || !repo_map ? err : read_repo_map(r, provider, repo_map);
 }
 
-static enum err read_providers(struct reading *r, const struct yaml_doc_node *node)
+static enum err read_providers(struct map_parse *r, const struct yaml_doc_node *node)
 {
     enum err err = OK;
     if (yaml_doc_is_null(node))
@@ -323,7 +323,7 @@ static enum err read_providers(struct reading *r, const struct yaml_doc_node *no
     return err;
 }
 
-static enum err read_root(struct reading *r, const struct yaml_doc_node *root)
+static enum err read_root(struct map_parse *r, const struct yaml_doc_node *root)
 {
     enum err err = OK;
     if (root->kind != YAML_DOC_MAP)
@@ -344,7 +344,7 @@ static enum err read_root(struct reading *r, const struct yaml_doc_node *root)
 enum err providers_parse(struct providers **ret, const char *file, struct str yaml, struct why *why)
 {
     struct providers *p = mem_alloc(1, sizeof(*p));
-    struct reading r = { .providers = p, .why = why };
+    struct map_parse r = { .providers = p, .why = why };
     memcpy(p->all, known, sizeof(known));
     p->n = N_KNOWN;
     enum err err = yaml_doc_parse(&p->doc, file, yaml, why);
@@ -358,9 +358,9 @@ enum err providers_parse(struct providers **ret, const char *file, struct str ya
     return OK;
 }
 
-static void pipelines_free(struct pipeline *by_key)
+static void pipelines_free(struct mapped *by_key)
 {
-    struct pipeline *at, *next;
+    struct mapped *at, *next;
     HASH_ITER(hh, by_key, at, next)
     {
         HASH_DEL(by_key, at);
@@ -403,7 +403,7 @@ const struct provider *providers_of(const struct providers *p, struct str issuer
 const struct provider_pipeline *providers_find(const struct provider *provider, struct str key)
 {
     char uuids[UUIDS_LEN + 1];
-    struct pipeline *found;
+    struct mapped *found;
     if (is_buildkite(provider)) {
         if (!uuids_of(uuids, key))
             return NULL;

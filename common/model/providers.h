@@ -16,7 +16,7 @@ struct provider {
     const char *name, *issuer;         /* issuer: the claim iss of its tokens */
     const char *key[PROVIDER_KEY_MAX]; /* names of claims; NULL after the last */
     const char *jwks_uri;              /* known only of those that are compiled in */
-    struct pipeline *by_key;           /* private */
+    struct mapped *by_key;             /* private */
 };
 struct provider_claim {
     struct str name;

@@ -52,7 +52,7 @@ int64_t commit_pull_request(struct str message)
 
 enum { WANT_REF, WANT_BRANCH, WANT_BEFORE, WANT_PUSHED, WANT_ID, WANT_MESSAGE };
 
-struct reading {
+struct push_parse {
     char text[WANT_BEFORE + 1][512]; /* by what was wanted */
     int64_t pushed_s;
     struct push_commit *commits;
@@ -60,7 +60,7 @@ struct reading {
 };
 
 /* NULL: beyond what is kept. */
-static struct push_commit *commit_at(struct reading *r, size_t index)
+static struct push_commit *commit_at(struct push_parse *r, size_t index)
 {
     if (index >= PUSH_COMMITS_MAX)
         return NULL;
@@ -73,7 +73,7 @@ static struct push_commit *commit_at(struct reading *r, size_t index)
 
 static bool found(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
-    struct reading *r = opaque;
+    struct push_parse *r = opaque;
     struct push_commit *commit;
     if (want == WANT_PUSHED) { /* a number in push events; a time as text elsewhere */
         if (type != JSON_SCAN_NUMBER || !str_to_i64(text, &r->pushed_s))
@@ -94,7 +94,7 @@ static bool found(void *opaque, size_t want, enum json_type type, struct str tex
     return true;
 }
 
-static bool is_of_default_branch(const struct reading *r)
+static bool is_of_default_branch(const struct push_parse *r)
 {
     struct str ref = str_of(r->text[WANT_REF]);
     return str_starts(ref, "refs/heads/") && r->text[WANT_BRANCH][0] != '\0' &&
@@ -112,7 +112,7 @@ enum err push_read(struct str body, struct push *ret, struct why *why)
         [WANT_MESSAGE] = { "commits[].message", found, true },
     };
     const struct json_rules rules = { .nul_in_others = true };
-    struct reading r = { .pushed_s = 0 };
+    struct push_parse r = { .pushed_s = 0 };
     struct push push = { 0, NULL, 0 };
     enum err err = json_scan(body, &rules, wants, sizeof(wants) / sizeof(wants[0]), &r, why);
     if (err || !is_of_default_branch(&r)) {

@@ -79,7 +79,7 @@ static bool is_text(const struct column *c)
     return c->type == TEXT || c->type == NUMBER_TEXT || c->type == KEY;
 }
 
-static char **text_of(const struct result_record *r, const struct column *c)
+static char **column_text(const struct result_record *r, const struct column *c)
 {
     return (char **)((char *)(uintptr_t)r + c->offset);
 }
@@ -108,7 +108,7 @@ void result_record_clear(struct result_record *r)
 {
     for (size_t i = 0; i < N_COLUMNS; i++)
         if (is_text(&columns[i]))
-            free(*text_of(r, &columns[i]));
+            free(*column_text(r, &columns[i]));
     result_record_init(r);
 }
 
@@ -118,7 +118,7 @@ static struct str field_value(const struct result_record *r, const struct column
                               struct result_field *field)
 {
     if (is_text(c)) {
-        const char *text = *text_of(r, c);
+        const char *text = *column_text(r, c);
         return text && *text ? str_of(text) : STR_NONE;
     }
     int64_t n = number_of(r, c);
@@ -200,8 +200,8 @@ static void column_set(struct result_record *r, const struct column *c, struct s
     case TEXT:
     case NUMBER_TEXT:
     case KEY:
-        free(*text_of(r, c));
-        *text_of(r, c) = value.len > 0 && value.len <= most_bytes(c) ? str_dup(value) : NULL;
+        free(*column_text(r, c));
+        *column_text(r, c) = value.len > 0 && value.len <= most_bytes(c) ? str_dup(value) : NULL;
         return;
     case STATE:
         r->state = job_state_of(value);

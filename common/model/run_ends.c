@@ -65,7 +65,7 @@ void run_job_clear(struct run_job *job)
 }
 
 /* Runs, in each the jobs by name, of each the newest attempt first. */
-static int compare(const void *left, const void *right)
+static int job_compare(const void *left, const void *right)
 {
     const struct run_job *a = *(const struct run_job *const *)left;
     const struct run_job *b = *(const struct run_job *const *)right;
@@ -121,7 +121,7 @@ size_t run_ends_find(struct run_job **jobs, size_t n, struct run_end *ret)
     size_t n_runs = 0, at = 0;
     for (size_t i = 0; i < n; i++)
         jobs[i]->counts = false;
-    qsort(jobs, n, sizeof(struct run_job *), compare);
+    qsort(jobs, n, sizeof(struct run_job *), job_compare);
     while (at < n) {
         struct sums run = { false, -1, -1, -1, -1 };
         size_t first = at;

@@ -64,7 +64,7 @@ void tenure_add(struct tenure *t, const struct allowlist *list, int64_t at_ms)
             changed(stay, 0, at_ms);
 }
 
-static const struct stay *find(const struct tenure *t, struct str repo)
+static const struct stay *stay_find(const struct tenure *t, struct str repo)
 {
     char key[REPO_MAX + 1];
     return str_lower(key, sizeof(key), repo) ? table_get(&t->stays, str_of(key)) : NULL;
@@ -72,13 +72,13 @@ static const struct stay *find(const struct tenure *t, struct str repo)
 
 int64_t tenure_since_ms(const struct tenure *t, struct str repo)
 {
-    const struct stay *stay = find(t, repo);
+    const struct stay *stay = stay_find(t, repo);
     return stay && stay->changes[0].level > 0 ? stay->changes[0].since_ms : -1;
 }
 
 int64_t tenure_total_ms(const struct tenure *t, struct str repo, int level, int64_t now_ms)
 {
-    const struct stay *stay = find(t, repo);
+    const struct stay *stay = stay_find(t, repo);
     if (!stay)
         return -1;
     const struct level_change *last = &stay->changes[0];
@@ -90,7 +90,7 @@ int64_t tenure_total_ms(const struct tenure *t, struct str repo, int level, int6
 size_t tenure_history(const struct tenure *t, struct str repo,
                       struct level_change to[TENURE_CHANGES])
 {
-    const struct stay *stay = find(t, repo);
+    const struct stay *stay = stay_find(t, repo);
     if (!stay)
         return 0;
     memcpy(to, stay->changes, stay->n * sizeof(to[0]));

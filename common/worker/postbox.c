@@ -150,7 +150,8 @@ static void not_stored(struct letter *l, enum err err, const char *reason)
     DL_APPEND2(o->due, l, due_prev, due_next);
 }
 
-static void written(void *opaque, enum err err, const struct topic_position *at, const char *reason)
+static void letter_written(void *opaque, enum err err, const struct topic_position *at,
+                           const char *reason)
 {
     struct letter *l = opaque;
     struct postbox *o = l->o;
@@ -173,7 +174,7 @@ static void hand_over(struct letter *l)
 {
     struct why why;
     enum err err = topic_writer_put_in(l->o->writer, l->o->topics->name[l->topic], l->slot, l->key,
-                                       l->value, &l->headers, written, l, &why);
+                                       l->value, &l->headers, letter_written, l, &why);
     if (err)
         not_stored(l, err, why.text);
 }

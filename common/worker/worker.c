@@ -23,13 +23,13 @@
 #define HEAR_MS        3000 /* after a pause: until Kafka had time to say what is another's by now */
 #define SPARE_AFTER_MS 15000 /* a replica that gets no partition is a spare one, and ready */
 
-/* A record in hand, shared by its parts. */
-struct whole {
+/* A record in hand, shared by the parts of its work. */
+struct shared_record {
     size_t parts; /* not ended */
     bool dropped; /* one was */
 };
 
-/* One part of it; mostly there is one.
+/* One part of the work of a record; most records have one.
  *
  *   OPEN ──work_done──▶ DONE ──all that was put is stored──▶ record_done
  *     └────work_drop──▶ DROPPED ──────"──────"───────▶ record_drop */
@@ -38,7 +38,7 @@ enum item_state { OPEN, DONE, DROPPED };
 struct item {
     struct work work; /* first */
     struct worker *worker;
-    struct whole *whole;
+    struct shared_record *shared;
     struct item *prev, *next; /* in items, oldest first */
     enum item_state state;
     bool lost;    /* its partition is another's: drop() is asked each turn */
@@ -69,28 +69,28 @@ struct worker {
 static void item_end(struct item *item)
 {
     struct worker *w = item->worker;
-    struct whole *whole = item->whole;
+    struct shared_record *shared = item->shared;
     DL_DELETE(w->items, item);
     w->n--;
     w->n_lost -= item->lost;
     if (item->state == DONE)
         role_progress(w->options.role);
     else
-        whole->dropped = true;
-    if (--whole->parts == 0) {
-        (whole->dropped ? record_drop : record_done)(item->work.record);
-        free(whole);
+        shared->dropped = true;
+    if (--shared->parts == 0) {
+        (shared->dropped ? record_drop : record_done)(item->work.record);
+        free(shared);
     }
     free(item);
 }
 
-static struct item *item_new(struct worker *w, struct record *record, struct whole *whole)
+static struct item *item_new(struct worker *w, struct record *record, struct shared_record *shared)
 {
     struct item *item = mem_alloc(1, sizeof(*item));
     item->work.record = record;
     item->worker = w;
-    item->whole = whole;
-    whole->parts++;
+    item->shared = shared;
+    shared->parts++;
     DL_APPEND(w->items, item);
     w->n++;
     return item;
@@ -99,7 +99,7 @@ static struct item *item_new(struct worker *w, struct record *record, struct who
 struct work *work_share(struct work *work)
 {
     struct item *item = (struct item *)work;
-    return &item_new(item->worker, work->record, item->whole)->work;
+    return &item_new(item->worker, work->record, item->shared)->work;
 }
 
 bool work_is_lost(const struct work *work)
@@ -117,7 +117,7 @@ static void item_finished(struct item *item)
     }
 }
 
-static void reported(void *owner)
+static void post_stored(void *owner)
 {
     struct item *item = owner;
     if (--item->posts == 0)
@@ -133,7 +133,7 @@ void work_then(struct work *work, void (*then)(void *opaque), void *opaque)
         item_finished(item);
 }
 
-static void finish(struct work *work, enum item_state state)
+static void work_end(struct work *work, enum item_state state)
 {
     struct item *item = (struct item *)work;
     if (item->then_prev)
@@ -147,12 +147,12 @@ static void finish(struct work *work, enum item_state state)
 
 void work_done(struct work *work)
 {
-    finish(work, DONE);
+    work_end(work, DONE);
 }
 
 void work_drop(struct work *work)
 {
-    finish(work, DROPPED);
+    work_end(work, DROPPED);
 }
 
 /* ---- what follows from it ---------------------------------------------------------------------
@@ -225,9 +225,9 @@ static bool is_full(struct worker *w)
            (does->full && does->full(w->options.opaque));
 }
 
-static void take(struct worker *w, struct record *record)
+static void record_take(struct worker *w, struct record *record)
 {
-    struct item *item = item_new(w, record, mem_alloc(1, sizeof(struct whole)));
+    struct item *item = item_new(w, record, mem_alloc(1, sizeof(struct shared_record)));
     w->options.does->take(w->options.opaque, &item->work);
 }
 
@@ -251,7 +251,7 @@ static bool read_some(struct worker *w)
         struct record *record = topic_reader_next(w->reader, 0);
         if (!record)
             return false;
-        take(w, record);
+        record_take(w, record);
     }
     return !is_full(w);
 }
@@ -376,7 +376,7 @@ enum err worker_new(struct worker **ret, const struct worker_options *options, s
     w->turn_ms = clock_boot_ms();
     role_declare_dlq(options->role, options->metrics.dlq, str_of(role_name(options->role)));
     enum err err = postbox_new(&w->postbox, &writer, options->topics, role_metrics(options->role),
-                               options->metrics.not_stored, reported, why);
+                               options->metrics.not_stored, post_stored, why);
     names[n++] = options->topics->name[TOPIC_DLQ];
     for (size_t i = 0; i < options->n_writes; i++)
         names[n++] = options->topics->name[options->writes[i]];

@@ -10,7 +10,7 @@
 /* ---- the topic ------------------------------------------------------------------------------ */
 
 /* What cannot be read leaves in force what was, as in the daemons. */
-static bool take(void *opaque, const struct record *record)
+static bool version_take(void *opaque, const struct record *record)
 {
     struct allowlist_read *r = opaque;
     struct str source = headers_get(&record->headers, "source");
@@ -46,7 +46,7 @@ enum err allowlist_read(const struct ctl *ctl, struct allowlist_read *ret, struc
 {
     struct scan scan = { .topics = SCAN(TOPIC_ALLOWLIST), .quiet = true };
     *ret = (struct allowlist_read){ .tenure = tenure_new() };
-    return scan_all(&scan, ctl, take, ret, why);
+    return scan_all(&scan, ctl, version_take, ret, why);
 }
 
 void allowlist_read_clear(struct allowlist_read *r)

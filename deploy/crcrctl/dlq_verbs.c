@@ -102,7 +102,7 @@ static int filter_of(const struct ctl *ctl, const struct args *args, struct dlq_
     return CTL_OK;
 }
 
-struct reading {
+struct dlq_reading {
     struct dlq *dlq;
     const struct dlq_place *show; /* the record to print; NULL: none */
     bool shown;
@@ -110,7 +110,7 @@ struct reading {
 
 static bool collect(void *opaque, const struct record *record)
 {
-    struct reading *r = opaque;
+    struct dlq_reading *r = opaque;
     dlq_add(r->dlq, dlq_place_of(record), record->timestamp_ms, record->key, &record->headers);
     if (r->show && record->at.partition == r->show->partition &&
         record->at.offset == r->show->offset) {
@@ -122,7 +122,7 @@ static bool collect(void *opaque, const struct record *record)
 
 /* Reads the whole queue; r->dlq is finished, and the caller's to clear. CTL_OK or what to exit
  * with. */
-static int read_queue(struct ctl *ctl, struct reading *r)
+static int read_queue(struct ctl *ctl, struct dlq_reading *r)
 {
     struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
     struct why why;
@@ -144,7 +144,7 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
     size_t shown = 0, resolved = 0;
     int code = filter_of(ctl, args, &filter);
     if (code == CTL_OK)
-        code = read_queue(ctl, &(struct reading){ .dlq = &dlq });
+        code = read_queue(ctl, &(struct dlq_reading){ .dlq = &dlq });
     if (code != CTL_OK)
         return code;
     for (const struct dlq_entry *entry = NULL; (entry = dlq_next(&dlq, entry));) {
@@ -172,7 +172,7 @@ int verb_dlq_show(struct ctl *ctl, const struct args *args)
 {
     struct dlq_filter filter;
     struct dlq dlq;
-    struct reading reading = { .dlq = &dlq, .show = &filter.places[0] };
+    struct dlq_reading reading = { .dlq = &dlq, .show = &filter.places[0] };
     int code = filter_of(ctl, args, &filter);
     if (code == CTL_OK)
         code = read_queue(ctl, &reading);
@@ -281,7 +281,7 @@ static bool on_record(void *opaque, const struct record *record)
 /* ---- all that were chosen ------------------------------------------------------------------- */
 
 /* The records themselves are read again: a queue may hold more than fits into memory. */
-static void run(struct resolving *r)
+static void resolve_all(struct resolving *r)
 {
     struct scan scan = { .topics = SCAN(TOPIC_DLQ), .quiet = true };
     if (!r->args->dry_run)
@@ -294,7 +294,7 @@ static void run(struct resolving *r)
         r->err = err;
 }
 
-static int report(const struct resolving *r)
+static int resolve_report(const struct resolving *r)
 {
     size_t left = r->chosen - r->done - r->unfit;
     bool nothing = !r->chosen && !r->resolved_before;
@@ -322,14 +322,14 @@ static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
     if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&
         !args->since_ms)
         return ctl_bad(ctl, "arguments", "", "positions, or a filter (--since 30d: all)");
-    code = read_queue(ctl, &(struct reading){ .dlq = &r.dlq });
+    code = read_queue(ctl, &(struct dlq_reading){ .dlq = &r.dlq });
     if (code != CTL_OK)
         return code;
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* also of one that is killed it is seen what it did */
     choose(&r);
     if (r.chosen)
-        run(&r);
-    code = report(&r);
+        resolve_all(&r);
+    code = resolve_report(&r);
     topic_writer_free(r.writer);
     dlq_clear(&r.dlq);
     return code;

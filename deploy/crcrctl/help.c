@@ -161,7 +161,7 @@ void help_completion(struct buf *to)
 
 /* ---- the verbs that print them --------------------------------------------------------------- */
 
-static int print(void (*write)(struct buf *to))
+static int text_print(void (*write)(struct buf *to))
 {
     struct buf CLEANUP(buf_clear) text;
     buf_init(&text, HELP_MAX);
@@ -172,7 +172,7 @@ static int print(void (*write)(struct buf *to))
 
 int verb_config(struct ctl *ctl, const struct args *args)
 {
-    return args->markdown ? print(config_markdown)
+    return args->markdown ? text_print(config_markdown)
                           : ctl_bad(ctl, "config", "", "--markdown, the only form that there is");
 }
 
@@ -180,12 +180,12 @@ int verb_manual(struct ctl *ctl, const struct args *args)
 {
     (void)ctl;
     (void)args;
-    return print(help_manual);
+    return text_print(help_manual);
 }
 
 int verb_completion(struct ctl *ctl, const struct args *args)
 {
     (void)ctl;
     (void)args;
-    return print(help_completion);
+    return text_print(help_completion);
 }

@@ -34,7 +34,7 @@ static const struct {
 /* L2: ready for L3 or not. L3: good, or to be demoted. L4: its figures by the same criteria, and
  * nothing follows: its check may be required, and a required check that is never made would block
  * every pull request; who leaves L4 is decided by people. */
-struct row {
+struct level_row {
     const struct allowlist_entry *entry;
     int64_t since_ms;                /* at this level; -1 unknown */
     int64_t from_ms;                 /* measured over what ended since */
@@ -45,7 +45,7 @@ struct row {
     enum state state;
 };
 
-struct report {
+struct levels_report {
     const struct args *args;
     const struct level_rules *rules;
     int64_t now_ms;
@@ -54,14 +54,15 @@ struct report {
     struct levels *jobs;
     size_t unreadable; /* rows */
     struct content_source source;
-    struct str path;  /* of the allowlist in its repository */
-    struct row *rows; /* L2, then L3, then L4, each in file order */
+    struct str path;        /* of the allowlist in its repository */
+    struct level_row *rows; /* L2, then L3, then L4, each in file order */
     size_t n;
 };
 
 /* ---- what follows from the figures ---------------------------------------------------------- */
 
-static void row_fill(struct row *row, const struct report *r, const struct allowlist_entry *entry)
+static void row_fill(struct level_row *row, const struct levels_report *r,
+                     const struct allowlist_entry *entry)
 {
     const struct level_rules *rules = r->rules;
     bool readiness = entry->level == 2;
@@ -87,24 +88,24 @@ static void row_fill(struct row *row, const struct report *r, const struct allow
                                        : NOT_READY;
 }
 
-static bool is_bad(const struct row *row)
+static bool is_bad(const struct level_row *row)
 {
     return row->state == BAD;
 }
 
 /* 0: it stays where it is. */
-static int proposed_level(const struct row *row)
+static int proposed_level(const struct level_row *row)
 {
     return row->state == READY ? 3 : is_bad(row) ? 2 : 0;
 }
 
 /* Who is to be demoted from now on: L3 that is bad, and L3 that is demoted and has had no job since
  * by which it could have recovered. *ret is the caller's. */
-static struct demotions *demotions_of(const struct report *r)
+static struct demotions *demotions_of(const struct levels_report *r)
 {
     struct demotions *d = demotions_new();
     for (size_t i = 0; i < r->n; i++) {
-        const struct row *row = &r->rows[i];
+        const struct level_row *row = &r->rows[i];
         struct buf CLEANUP(buf_clear) reason;
         buf_init(&reason, REASON_MAX);
         if (is_bad(row)) {
@@ -147,7 +148,7 @@ static void put_criterion(struct buf *to, const struct level_criterion *c)
     buf_putc(to, '\n');
 }
 
-static void put_row(struct buf *to, const struct row *row)
+static void put_row(struct buf *to, const struct level_row *row)
 {
     buf_printf(to, "  %.*s  %s", STR_ARG(row->entry->repo), states[row->state].text);
     if (row->since_ms >= 0) {
@@ -169,7 +170,7 @@ static void put_row(struct buf *to, const struct row *row)
                    row->self.successful, row->self.jobs);
 }
 
-static void put_level(struct buf *to, const struct report *r, int level, const char *title,
+static void put_level(struct buf *to, const struct levels_report *r, int level, const char *title,
                       int64_t window_ms)
 {
     size_t n = 0;
@@ -186,11 +187,11 @@ static void put_level(struct buf *to, const struct report *r, int level, const c
 }
 
 /* Each line of the allowlist that is to be moved, where to, and why. */
-static void put_proposal(struct buf *to, const struct report *r)
+static void put_proposal(struct buf *to, const struct levels_report *r)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
-        const struct row *row = &r->rows[i];
+        const struct level_row *row = &r->rows[i];
         struct str rest = str_of(r->past.text), line = STR_NONE;
         int level = proposed_level(row);
         if (!level)
@@ -216,7 +217,7 @@ static void put_proposal(struct buf *to, const struct report *r)
         buf_puts(to, "\nNobody is to be moved.\n");
 }
 
-static void put_text(const struct report *r, struct buf *to)
+static void put_text(const struct levels_report *r, struct buf *to)
 {
     char fetched[CLOCK_TEXT_SIZE];
     clock_format(r->past.fetched_ms, fetched);
@@ -229,7 +230,7 @@ static void put_text(const struct report *r, struct buf *to)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void put_json(const struct report *r, struct buf *to)
+static void report_put_json(const struct levels_report *r, struct buf *to)
 {
     buf_putc(to, '{');
     json_put_time(to, "at", r->now_ms);
@@ -243,7 +244,7 @@ static void put_json(const struct report *r, struct buf *to)
     json_int(to, "demote_window_seconds", r->rules->demote_window_ms / 1000);
     json_put_begin(to, "repos", '[');
     for (size_t i = 0; i < r->n; i++) {
-        const struct row *row = &r->rows[i];
+        const struct level_row *row = &r->rows[i];
         int level = proposed_level(row);
         json_put_begin(to, NULL, '{');
         json_put_text(to, "repo", row->entry->repo);
@@ -272,10 +273,10 @@ static void put_json(const struct report *r, struct buf *to)
 /* ---- --pull-request ------------------------------------------------------------------------- */
 
 /* Title, an empty line, body: what demotes the repository while it is open. */
-static enum err put_pull_request(const struct report *r, const char *repo, struct buf *to,
+static enum err put_pull_request(const struct levels_report *r, const char *repo, struct buf *to,
                                  struct why *why)
 {
-    const struct row *row = NULL;
+    const struct level_row *row = NULL;
     for (size_t i = 0; i < r->n && !row; i++)
         if (r->rows[i].entry->level == 3 && str_eq_nocase(r->rows[i].entry->repo, str_of(repo)))
             row = &r->rows[i];
@@ -337,7 +338,7 @@ static enum err demotions_write(const struct ctl *ctl, const struct demotions *w
 }
 
 /* In JSON mode what changes goes to stderr, so that stdout stays JSON. */
-static enum err apply(const struct ctl *ctl, const struct report *r, struct why *why)
+static enum err apply(const struct ctl *ctl, const struct levels_report *r, struct why *why)
 {
     const struct demotions *was = r->past.demotions;
     struct demotions *is = demotions_of(r);
@@ -364,7 +365,7 @@ static enum err apply(const struct ctl *ctl, const struct report *r, struct why 
 
 static bool result_found(void *opaque, const struct record *record)
 {
-    struct report *r = opaque;
+    struct levels_report *r = opaque;
     struct result_record row;
     struct why why;
     if (!record->value.ptr)
@@ -379,7 +380,7 @@ static bool result_found(void *opaque, const struct record *record)
 }
 
 /* What demotes besides the topic is only in the view. */
-static void ask_view(const struct ctl *ctl, struct report *r)
+static void ask_view(const struct ctl *ctl, struct levels_report *r)
 {
     const struct redis_options options = ctl_redis(ctl);
     struct redis *redis = NULL;
@@ -391,7 +392,7 @@ static void ask_view(const struct ctl *ctl, struct report *r)
 }
 
 /* Results from a day before the longer window: a row is written when its job ends, or later. */
-static enum err fill(const struct ctl *ctl, struct report *r, struct why *why)
+static enum err fill(const struct ctl *ctl, struct levels_report *r, struct why *why)
 {
     const struct level_rules *rules = r->rules;
     int64_t window_ms = rules->ready_window_ms > rules->demote_window_ms ? rules->ready_window_ms
@@ -420,7 +421,7 @@ static enum err fill(const struct ctl *ctl, struct report *r, struct why *why)
 
 int verb_levels(struct ctl *ctl, const struct args *args)
 {
-    struct report r = { .args = args, .rules = &args->rules, .now_ms = clock_wall_ms() };
+    struct levels_report r = { .args = args, .rules = &args->rules, .now_ms = clock_wall_ms() };
     struct buf CLEANUP(buf_clear) text = BUF_INIT(TEXT_MAX);
     struct why why;
     if (args->dry_run && !args->apply)
@@ -431,7 +432,7 @@ int verb_levels(struct ctl *ctl, const struct args *args)
         if (args->pull_request)
             err = put_pull_request(&r, args->pull_request, &text, &why);
         else
-            (args->json ? put_json : put_text)(&r, &text);
+            (args->json ? report_put_json : put_text)(&r, &text);
         ctl_put(&text);
     }
     if (!err && args->pull_request)

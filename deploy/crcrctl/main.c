@@ -15,7 +15,7 @@ static bool asks_help(int argc, char **argv)
     return false;
 }
 
-static int run(const struct verb *verb, int argc, char **argv)
+static int verb_run(const struct verb *verb, int argc, char **argv)
 {
     struct ctl ctl = { .verb = verb->name };
     struct args args;
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
         return CTL_OK;
     }
     if (verb && !asks_help(argc - 1 - words, argv + 1 + words))
-        return run(verb, argc - words, argv + words);
+        return verb_run(verb, argc - words, argv + words);
     bool asked = argc > 1 && (asks_help(1, argv + 1) || asks_help(argc - 2, argv + 2));
     if (argc < 2 || !help_verb(&text, verb ? verb->name : argv[1])) {
         help_all(&text);

@@ -16,7 +16,7 @@ static bool is_running(const struct view_rebuild *rebuild)
 /* Until deadline_ms (monotonic); looks at least once. Redis may be unavailable for a while in
  * between.
  */
-static int follow(struct ctl *ctl, struct redis *redis, int64_t deadline_ms)
+static int rebuild_follow(struct ctl *ctl, struct redis *redis, int64_t deadline_ms)
 {
     struct view_rebuild rebuild = { .consistent = false };
     struct why why;
@@ -89,7 +89,7 @@ int verb_rebuild_hud(struct ctl *ctl, const struct args *args)
     if (!args->status)
         code = drop(ctl, redis);
     if (code == CTL_OK && (args->wait || args->status))
-        code = follow(ctl, redis, args->wait ? clock_mono_ms() + args->timeout_ms : 0);
+        code = rebuild_follow(ctl, redis, args->wait ? clock_mono_ms() + args->timeout_ms : 0);
     redis_free(redis);
     return code;
 }

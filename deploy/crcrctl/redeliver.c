@@ -112,15 +112,15 @@ static bool on_payload(void *opaque, size_t want, enum json_type type, struct st
     return true;
 }
 
-static void fail(const struct redeliver *r, struct delivery *one, const struct why *why)
+static void delivery_fail(const struct redeliver *r, struct delivery *one, const struct why *why)
 {
     one->state = DELIVERY_FAILED;
     ctl_say(r->ctl, "%.*s: %s", STR_ARG(one->guid), why->text);
 }
 
 /* Under the key and headers that ingest would have given it. */
-static enum err publish(const struct redeliver *r, struct delivery *one, struct str payload,
-                        const struct event_facts *facts, struct why *why)
+static enum err payload_publish(const struct redeliver *r, struct delivery *one, struct str payload,
+                                const struct event_facts *facts, struct why *why)
 {
     struct topic_position at = { .topic = NULL };
     struct buf CLEANUP(buf_clear) key, line;
@@ -167,7 +167,7 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
     const struct app_request request = { .path = path, .once = r->impatient };
     enum err err = app_api_get(r->api, &request, answer, NULL, why);
     if (err == ERR_UNKNOWN) {
-        fail(r, one, why);
+        delivery_fail(r, one, why);
         if (++r->unserved < UNSERVED)
             return OK;
         /* GitHub may have lost neighbours together, or be unavailable. */
@@ -187,11 +187,11 @@ static enum err redeliver_one(struct redeliver *r, struct delivery *one, struct 
         one->state = DELIVERY_SKIPPED;
         one->skipped = reason;
     } else if (!err) {
-        err = publish(r, one, payload, facts, why);
+        err = payload_publish(r, one, payload, facts, why);
     }
     if (err != ERR_REFUSE)
         return err;
-    fail(r, one, why);
+    delivery_fail(r, one, why);
     return OK;
 }
 

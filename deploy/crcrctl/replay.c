@@ -138,7 +138,7 @@ static void print_resume(const struct replaying *r)
 }
 
 /* The records are read again: more may be chosen than fit into memory. */
-static void run(struct replaying *r)
+static void replay_run(struct replaying *r)
 {
     struct scan scan = { .topics = SCAN(r->topic), .from_ms = r->filter.since_ms, .quiet = true };
     if (!r->args->dry_run)
@@ -156,7 +156,7 @@ static void run(struct replaying *r)
         r->err = err;
 }
 
-static int report(const struct replaying *r)
+static int replay_report(const struct replaying *r)
 {
     const struct args *a = r->args;
     size_t left = r->todo > r->done ? r->todo - r->done : 0;
@@ -180,7 +180,7 @@ static int report(const struct replaying *r)
 }
 
 /* What depends on more than one option. */
-static int check(const struct ctl *ctl, const struct args *a, const struct replay_filter *f)
+static int options_check(const struct ctl *ctl, const struct args *a, const struct replay_filter *f)
 {
     if (!a->topic)
         return ctl_bad(ctl, "--topic", "", "events or callbacks");
@@ -201,7 +201,7 @@ int verb_replay(struct ctl *ctl, const struct args *args)
                                 .pr = args->pr,
                                 .since_ms = args->since_ms,
                                 .until_ms = args->until_ms ? args->until_ms : clock_wall_ms() + 1 };
-    int code = check(ctl, args, &r.filter);
+    int code = options_check(ctl, args, &r.filter);
     if (code != CTL_OK)
         return code;
     r.topic = args_topic(ctl, args->topic);
@@ -215,9 +215,9 @@ int verb_replay(struct ctl *ctl, const struct args *args)
     if (!err) {
         code = is_confirmed(&r) ? CTL_OK : CTL_USAGE;
         if (code == CTL_OK && r.todo)
-            run(&r);
+            replay_run(&r);
         if (code == CTL_OK)
-            code = report(&r);
+            code = replay_report(&r);
     } else {
         code = ctl_fail(ctl, err, &r.why);
     }

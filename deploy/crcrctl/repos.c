@@ -16,7 +16,7 @@ bool repos_have(struct str repos, struct str repo)
     return false;
 }
 
-static size_t count(struct str repos)
+static size_t repos_count(struct str repos)
 {
     struct str one;
     size_t n = 0;
@@ -27,7 +27,7 @@ static size_t count(struct str repos)
 
 void repos_short(struct str repos, char *to, size_t size)
 {
-    size_t n = count(repos);
+    size_t n = repos_count(repos);
     struct str first = STR_LIT("");
     str_split(&repos, ',', &first);
     if (n < 2)
@@ -49,7 +49,7 @@ void repos_put(struct buf *to, struct str repos)
 
 void repos_put_rest(struct buf *to, struct str repos)
 {
-    if (count(repos) < 2)
+    if (repos_count(repos) < 2)
         return;
     buf_puts(to, "; for ");
     repos_put(to, repos);
@@ -58,7 +58,7 @@ void repos_put_rest(struct buf *to, struct str repos)
 void repos_json(struct buf *to, struct str repos)
 {
     struct str one;
-    bool alone = count(repos) == 1;
+    bool alone = repos_count(repos) == 1;
     struct str rest = repos;
     json_put_text(to, "repo", alone && str_split(&rest, ',', &one) ? one : STR_NONE);
     json_put_begin(to, "repos", '[');

@@ -49,7 +49,7 @@ static void put_text(const struct scorecard *card, struct buf *to)
     buf_printf(to, "%s.\n", grade_name(sum.next));
 }
 
-static void put_json(const struct scorecard *card, struct buf *to)
+static void card_put_json(const struct scorecard *card, struct buf *to)
 {
     struct score_sum sum;
     scorecard_sum(card, &sum);
@@ -130,7 +130,7 @@ int verb_score(struct ctl *ctl, const struct args *args)
     }
     if (err)
         return ctl_fail(ctl, err, &why);
-    (args->json ? put_json : put_text)(&card, &text);
+    (args->json ? card_put_json : put_text)(&card, &text);
     ctl_put(&text);
     return CTL_OK;
 }

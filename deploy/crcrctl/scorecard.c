@@ -66,7 +66,7 @@ int score_rule_find(struct str name)
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-struct reading {
+struct card_parse {
     const struct yaml_doc *doc;
     struct scorecard *card;
     struct str today;
@@ -83,7 +83,7 @@ static bool is_date(struct str s)
     return true;
 }
 
-static enum err text_take(const struct reading *r, const struct yaml_doc_node *node, char *to,
+static enum err text_take(const struct card_parse *r, const struct yaml_doc_node *node, char *to,
                           size_t size, struct why *why)
 {
     if (node->kind != YAML_DOC_TEXT || !node->text.len || node->text.len >= size)
@@ -92,7 +92,7 @@ static enum err text_take(const struct reading *r, const struct yaml_doc_node *n
     return str_copy(to, size, node->text), OK;
 }
 
-static enum err grade_take(const struct reading *r, const struct yaml_doc_node *node,
+static enum err grade_take(const struct card_parse *r, const struct yaml_doc_node *node,
                            enum grade *to, struct why *why)
 {
     for (int i = GRADE_ENGINEERING; i <= GRADE_STABLE; i++)
@@ -106,7 +106,8 @@ static enum err grade_take(const struct reading *r, const struct yaml_doc_node *
 }
 
 /* "key: {score: …, evidence: …, date: …}". Without a link and a date that has come it is 0. */
-static enum err item_take(const struct reading *r, const struct yaml_doc_node *key, struct why *why)
+static enum err item_take(const struct card_parse *r, const struct yaml_doc_node *key,
+                          struct why *why)
 {
     const struct yaml_doc_node *value = key->next;
     int rule = score_rule_find(key->text);
@@ -155,7 +156,8 @@ static enum err item_take(const struct reading *r, const struct yaml_doc_node *k
     return err;
 }
 
-static enum err top_take(const struct reading *r, const struct yaml_doc_node *key, struct why *why)
+static enum err top_take(const struct card_parse *r, const struct yaml_doc_node *key,
+                         struct why *why)
 {
     struct scorecard *card = r->card;
     const struct yaml_doc_node *value = key->next;
@@ -192,7 +194,7 @@ enum err scorecard_parse(struct scorecard *ret, const char *file, struct str yam
     *ret = (struct scorecard){ .documented = GRADE_ENGINEERING };
     if (err)
         return err;
-    const struct reading r = { doc, ret, today };
+    const struct card_parse r = { doc, ret, today };
     const struct yaml_doc_node *root = yaml_doc_root(doc);
     if (!root)
         err = why_set(why, ERR_REFUSE, "a scorecard is to be a mapping; the file is empty");

@@ -118,7 +118,7 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
 
 /* ---- send-callback -------------------------------------------------------------------------- */
 
-static void put(json_t *to, const char *name, const char *value)
+static void member_put(json_t *to, const char *name, const char *value)
 {
     if (value)
         json_object_set_new(to, name, json_string(value));
@@ -136,14 +136,14 @@ static enum err workflow_add(const struct args *a, struct buf *body, struct why 
         json_decref(workflow);
         return why_set(why, ERR_REFUSE, "%s: not a JSON object: %s", a->names[0], fault.text);
     }
-    put(workflow, "name", a->workflow ? a->workflow : "crcrctl");
-    put(workflow, "job_name", a->job);
-    put(workflow, "run_id", a->run_id ? a->run_id : "1");
-    put(workflow, "run_attempt", a->run_attempt);
-    put(workflow, "conclusion",
-        a->conclusion                        ? a->conclusion
-        : strcmp(a->state, "completed") == 0 ? "success"
-                                             : NULL);
+    member_put(workflow, "name", a->workflow ? a->workflow : "crcrctl");
+    member_put(workflow, "job_name", a->job);
+    member_put(workflow, "run_id", a->run_id ? a->run_id : "1");
+    member_put(workflow, "run_attempt", a->run_attempt);
+    member_put(workflow, "conclusion",
+               a->conclusion                        ? a->conclusion
+               : strcmp(a->state, "completed") == 0 ? "success"
+                                                    : NULL);
     json_object_set_new(root, "workflow", workflow);
     text = json_dumps(root, JSON_COMPACT);
     json_decref(root);
@@ -153,7 +153,7 @@ static enum err workflow_add(const struct args *a, struct buf *body, struct why 
 }
 
 /* What depends on more than one option. */
-static int check(const struct ctl *ctl, const struct args *a)
+static int callback_check(const struct ctl *ctl, const struct args *a)
 {
     if (!a->token_file)
         return ctl_bad(ctl, "--token-file", "", "a file with the OIDC token, or -");
@@ -173,7 +173,7 @@ int verb_send_callback(struct ctl *ctl, const struct args *args)
     struct buf CLEANUP(buf_clear) bearer;
     struct headers headers;
     struct why why;
-    int code = check(ctl, args);
+    int code = callback_check(ctl, args);
     buf_init(&body, CALLBACK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
     buf_init(&token, TOKEN_MAX);
     buf_init(&bearer, 2 * TOKEN_MAX);

@@ -11,7 +11,7 @@
  * More would be memory without end: what is there is printed, and the order begins anew. */
 #define HELD_MAX 100000
 
-struct line {
+struct tail_line {
     int64_t at_ms;
     size_t n; /* the order of reading, for lines of one millisecond */
     char *text;
@@ -23,13 +23,13 @@ struct tail {
     unsigned shows; /* of enum summary_shows */
     struct filter filter;
     struct scan scan;
-    struct line *held;
+    struct tail_line *held;
     size_t n_held, cap_held;
 };
 
 static int by_time(const void *left, const void *right)
 {
-    const struct line *a = left, *b = right;
+    const struct tail_line *a = left, *b = right;
     if (a->at_ms != b->at_ms)
         return a->at_ms < b->at_ms ? -1 : 1;
     return (a->n > b->n) - (a->n < b->n);
@@ -48,7 +48,7 @@ static void print_held(struct tail *a)
     fflush(stdout);
 }
 
-static bool print(void *opaque, const struct record *record)
+static bool record_print(void *opaque, const struct record *record)
 {
     struct tail *tail = opaque;
     struct summary CLEANUP(summary_clear) s;
@@ -71,7 +71,7 @@ static bool print(void *opaque, const struct record *record)
         tail->cap_held = tail->cap_held ? 2 * tail->cap_held : 256;
         tail->held = mem_resize(tail->held, tail->cap_held, sizeof(*tail->held));
     }
-    tail->held[tail->n_held] = (struct line){ s.at_ms, tail->n_held, str_dup(buf_str(&line)) };
+    tail->held[tail->n_held] = (struct tail_line){ s.at_ms, tail->n_held, str_dup(buf_str(&line)) };
     tail->n_held++;
     return !ferror(stdout);
 }
@@ -104,7 +104,7 @@ int verb_tail(struct ctl *ctl, const struct args *args)
     tail.shows = (scan->follow ? 0 : SUMMARY_DATE) | (args->delivery ? 0 : SUMMARY_DELIVERY) |
                  (ctl_color(stdout) ? SUMMARY_COLOR : 0);
     setvbuf(stdout, NULL, scan->follow ? _IOLBF : _IOFBF, BUFSIZ);
-    enum err err = scan_all(scan, ctl, print, &tail, &why);
+    enum err err = scan_all(scan, ctl, record_print, &tail, &why);
     print_held(&tail);
     free(tail.held);
     return !err ? CTL_OK : ctl_fail(ctl, err, &why);

@@ -35,7 +35,7 @@ void timeline_add(struct timeline *t, const struct summary *s)
 
 /* The order of topics in enum topic is the way of the data, so it breaks ties of one millisecond.
  */
-static int compare(const void *left, const void *right)
+static int step_compare(const void *left, const void *right)
 {
     const struct summary *a = left, *b = right;
     int by_delivery = strcmp(a->delivery, b->delivery);
@@ -51,7 +51,7 @@ static int compare(const void *left, const void *right)
 void timeline_sort(struct timeline *t)
 {
     if (t->n)
-        qsort(t->steps, t->n, sizeof(*t->steps), compare);
+        qsort(t->steps, t->n, sizeof(*t->steps), step_compare);
 }
 
 /* ---- which callbacks count ------------------------------------------------------------------- */

@@ -10,8 +10,8 @@ extern const char embedded_topics_conf[];
 
 /* What still differs after `create` is for people to decide on, and no reason for the daemons not
  * to start: in compose and in a Job they wait for it to succeed. */
-static int print(const struct topic_specs *specs, const char *prefix,
-                 const struct topic_report *reports, bool create)
+static int difference_print(const struct topic_specs *specs, const char *prefix,
+                            const struct topic_report *reports, bool create)
 {
     static const char *const names[] = {
         [TOPIC_STATE_OK] = "ok",           [TOPIC_STATE_MISSING] = "missing",
@@ -35,7 +35,7 @@ static int print(const struct topic_specs *specs, const char *prefix,
     return missing || (differ && !create) ? CTL_PROBLEM : CTL_OK;
 }
 
-static int compare(struct ctl *ctl, const struct args *args, bool create)
+static int topics_compare(struct ctl *ctl, const struct args *args, bool create)
 {
     const char *prefix = config_text(ctl->config, "CRCR_TOPIC_PREFIX");
     struct topic_report *reports = NULL;
@@ -52,7 +52,7 @@ static int compare(struct ctl *ctl, const struct args *args, bool create)
     if (!err)
         err = topic_admin_compare(admin, &specs, prefix, create, (int)args->replication, reports,
                                   &why);
-    int code = !err ? print(&specs, prefix, reports, create) : ctl_fail(ctl, err, &why);
+    int code = !err ? difference_print(&specs, prefix, reports, create) : ctl_fail(ctl, err, &why);
     topic_admin_free(admin);
     free(reports);
     topic_specs_clear(&specs);
@@ -61,10 +61,10 @@ static int compare(struct ctl *ctl, const struct args *args, bool create)
 
 int verb_topics_create(struct ctl *ctl, const struct args *args)
 {
-    return compare(ctl, args, true);
+    return topics_compare(ctl, args, true);
 }
 
 int verb_topics_check(struct ctl *ctl, const struct args *args)
 {
-    return compare(ctl, args, false);
+    return topics_compare(ctl, args, false);
 }

@@ -268,8 +268,8 @@ static void put_delivery(struct buf *to, const struct timeline *t, size_t first,
     free(all);
 }
 
-static void put_json(struct buf *to, const struct timeline *t, size_t first, size_t end,
-                     struct str repo)
+static void delivery_put_json(struct buf *to, const struct timeline *t, size_t first, size_t end,
+                              struct str repo)
 {
     struct downstream_state *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
@@ -318,12 +318,12 @@ static bool collect(void *opaque, const struct record *record)
     return true;
 }
 
-static int print(const struct ctl *ctl, const struct args *args, const struct timeline *t,
-                 size_t first, size_t end)
+static int timeline_print(const struct ctl *ctl, const struct args *args, const struct timeline *t,
+                          size_t first, size_t end)
 {
     struct buf CLEANUP(buf_clear) text;
     buf_init(&text, TEXT_MAX);
-    (args->json ? put_json : put_delivery)(&text, t, first, end, str_of(args->repo));
+    (args->json ? delivery_put_json : put_delivery)(&text, t, first, end, str_of(args->repo));
     put_view(&text, ctl, str_of(t->steps[first].delivery), args);
     buf_puts(&text, args->json ? "}\n" : "");
     if (buf_full(&text)) {
@@ -395,7 +395,7 @@ int verb_trace(struct ctl *ctl, const struct args *args)
         for (end = first + 1;
              end < t->n && !strcmp(t->steps[end].delivery, t->steps[first].delivery);)
             end++;
-        if (print(ctl, args, t, first, end) != CTL_OK)
+        if (timeline_print(ctl, args, t, first, end) != CTL_OK)
             code = CTL_PROBLEM;
     }
     if (!err && !t->n) {

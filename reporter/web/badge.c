@@ -14,7 +14,7 @@
 #define CHAR_WIDTH  7 /* of 11 px: textLength makes the text as wide as that */
 
 /* text is ours and needs no escape: a level, digits, a conclusion of our own table. */
-static void put(struct buf *to, const char *text, const char *colour)
+static void image_put(struct buf *to, const char *text, const char *colour)
 {
     int width = (int)str_of(text).len * CHAR_WIDTH + 10, all = LABEL_WIDTH + width;
     buf_printf(to,
@@ -32,7 +32,7 @@ static void put(struct buf *to, const char *text, const char *colour)
 
 void badge_put_unknown(struct buf *to)
 {
-    put(to, "unknown", GREY);
+    image_put(to, "unknown", GREY);
 }
 
 /* The job that is worst off in the newest nightly or periodic run; NULL: there is none. */
@@ -67,5 +67,5 @@ void badge_put(struct buf *to, int level, int64_t completed, int64_t successful,
     } else {
         snprintf(text, sizeof(text), "%s, no results", name);
     }
-    put(to, text, colour);
+    image_put(to, text, colour);
 }

@@ -43,8 +43,8 @@ static enum err checks_get(struct redis *r, const struct dispatch_view *dispatch
 
 /* limit and full_max as jobs_of_delivery; full_max 0: without what the timeline needs, too. *known:
  * it has a dispatch or a job. */
-static enum err put(const struct web_view *w, struct str id, size_t limit, size_t full_max,
-                    struct buf *to, bool *known, struct why *why)
+static enum err delivery_put(const struct web_view *w, struct str id, size_t limit, size_t full_max,
+                             struct buf *to, bool *known, struct why *why)
 {
     struct redis *r = w->redis;
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
@@ -96,14 +96,14 @@ enum err delivery_page(const struct web_view *w, const struct path_ask *ask, str
 {
     size_t limit = (size_t)path_number(ask->params[0]);
     struct view_index CLEANUP(view_index_clear) found = { NULL, 0 };
-    enum err err = put(w, ask->id, limit, JOBS_FULL, to, known, why);
+    enum err err = delivery_put(w, ask->id, limit, JOBS_FULL, to, known, why);
     if (err || *known || ask->id.len < PREFIX_MIN)
         return err;
     buf_reset(to);
     err = deliveries_by_prefix(w->redis, ask->id, clock_wall_ms(), w->reporter->times.ttl_s,
                                PREFIX_SHOWN, &found, why);
     if (!err && found.n == 1)
-        return put(w, str_of(found.at[0].name), limit, JOBS_FULL, to, known, why);
+        return delivery_put(w, str_of(found.at[0].name), limit, JOBS_FULL, to, known, why);
     *known = found.n > 0;
     buf_puts(to, "{\"matches\":[");
     for (size_t i = 0; i < found.n; i++) {
@@ -138,7 +138,7 @@ enum err pr_page(const struct web_view *w, const struct path_ask *ask, struct bu
     buf_puts(to, "],\"deliveries\":[");
     for (size_t i = 0; !err && i < deliveries.n; i++) {
         bool ignored;
-        err = put(w, str_of(deliveries.at[i].name), PR_JOBS, 0, to, &ignored, why);
+        err = delivery_put(w, str_of(deliveries.at[i].name), PR_JOBS, 0, to, &ignored, why);
     }
     buf_puts(to, "]}");
     return err;

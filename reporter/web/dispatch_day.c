@@ -14,7 +14,7 @@
 #define SHOWN        50
 #define FORGOTTEN_MS (15 * 60 * 1000LL)
 
-struct downstream {
+struct downstream_times {
     int64_t answered_ms, put_off_ms; /* the newest answer, and task that was put off; 0: none */
 };
 
@@ -32,7 +32,7 @@ struct dispatch_day {
 struct dispatch_day *dispatch_day_new(void)
 {
     struct dispatch_day *d = mem_alloc(1, sizeof(*d));
-    d->downstreams.size = sizeof(struct downstream);
+    d->downstreams.size = sizeof(struct downstream_times);
     return d;
 }
 
@@ -44,7 +44,7 @@ void dispatch_day_free(struct dispatch_day *d)
     free(d);
 }
 
-static void count(struct dispatch_day *d, const struct outcome *o)
+static void dispatch_count(struct dispatch_day *d, const struct outcome *o)
 {
     int64_t hour = o->at_ms / HOUR_MS;
     struct hour *h = &d->hours[hour % HOURS];
@@ -59,14 +59,14 @@ static void count(struct dispatch_day *d, const struct outcome *o)
 }
 
 /* As breaker_answered: whatever is an answer ends it, a refusal too. */
-static void note(struct dispatch_day *d, const struct outcome *o)
+static void breaker_note(struct dispatch_day *d, const struct outcome *o)
 {
     bool answered = (o->outcome == OUTCOME_DISPATCHED || o->outcome == OUTCOME_FAILED) &&
                     o->http_status >= 200 && o->http_status < 500;
     bool put_off = o->outcome == OUTCOME_WAITING && o->reason == REASON_BREAKER;
     char repo[REPO_MAX + 1];
     str_lower(repo, sizeof(repo), str_of(o->repo));
-    struct downstream *one = table_get(&d->downstreams, str_of(repo));
+    struct downstream_times *one = table_get(&d->downstreams, str_of(repo));
     if (!one && (answered || put_off) && table_count(&d->downstreams) < REPOS_MAX)
         one = table_make(&d->downstreams, str_of(repo));
     if (one && answered && o->at_ms > one->answered_ms)
@@ -80,13 +80,13 @@ void dispatch_day_add(struct dispatch_day *d, const struct outcome *o, int64_t n
     if (o->at_ms <= now_ms - DISPATCH_DAY_MS || o->at_ms > now_ms + HOUR_MS)
         return;
     if (strcmp(o->kind, task_kind_name(TASK_DISPATCH)) == 0)
-        count(d, o);
-    note(d, o);
+        dispatch_count(d, o);
+    breaker_note(d, o);
 }
 
 static void put_breakers(struct buf *to, const struct dispatch_day *d, int64_t now_ms)
 {
-    const struct downstream *one = NULL;
+    const struct downstream_times *one = NULL;
     int64_t n = 0;
     json_put_begin(to, "breakers", '{');
     json_put_begin(to, "downstreams", '[');

@@ -69,7 +69,7 @@ static void tell(struct live *l, struct reader *r, const char *event)
     readers_wait_end(&l->readers, r);
 }
 
-static void refuse(struct live *l, struct reader *r, int status, const char *detail)
+static void reader_refuse(struct live *l, struct reader *r, int status, const char *detail)
 {
     web_reply_error(l->role, r->x, "live", status, detail);
     readers_wait_end(&l->readers, r);
@@ -105,7 +105,7 @@ static struct page *fresh(struct live *l, const struct path_ask *ask, int64_t no
 
 /* Compares r with what it waits for, if all of that is as good as new, and ends the wait when
  * something is new to it or could not be read. */
-static void compare(struct live *l, struct reader *r, int64_t now_ms)
+static void digests_compare(struct live *l, struct reader *r, int64_t now_ms)
 {
     char tags[TAGS_SIZE] = "", event[sizeof(CHANGED) + TAGS_SIZE];
     int64_t seen_ms = INT64_MAX;
@@ -132,7 +132,7 @@ static void tell_changed(struct live *l, int64_t now_ms)
     struct reader *r, *after;
     DL_FOREACH_SAFE(l->readers.waiting, r, after)
     {
-        compare(l, r, now_ms);
+        digests_compare(l, r, now_ms);
     }
 }
 
@@ -195,7 +195,7 @@ static bool page_now(struct live *l, const struct path_ask *ask, const struct re
 }
 
 /* Answers first and all who ask for the same, and frees them; those who are late have got 503. */
-static void answer(struct live *l, struct reader *first, int64_t now_ms)
+static void readers_answer(struct live *l, struct reader *first, int64_t now_ms)
 {
     bool late = (first->same ? first->same : first)->due_ms <= now_ms; /* the newest of them */
     if (!late)
@@ -211,7 +211,7 @@ static void answer(struct live *l, struct reader *first, int64_t now_ms)
 }
 
 /* Renders what r waits for. Whoever makes that slow rests longest. */
-static void look(struct live *l, struct reader *r)
+static void reader_look(struct live *l, struct reader *r)
 {
     int64_t began_ms = clock_mono_ms();
     bool is_rendered = false;
@@ -252,9 +252,9 @@ static void *live_main(void *arg)
             continue;
         }
         if (asking)
-            answer(l, asking, now_ms);
+            readers_answer(l, asking, now_ms);
         else
-            look(l, waiting);
+            reader_look(l, waiting);
         pthread_mutex_lock(&l->lock);
         tell_changed(l, now_ms);
         readers_tidy(&l->readers, now_ms);
@@ -370,13 +370,13 @@ void live_wait(struct live *l, struct http_exchange *x)
     }
     readers_wait(&l->readers, r);
     if (fault)
-        refuse(l, r, str_is(str_of(fault), "no such path") ? 404 : 400, fault);
+        reader_refuse(l, r, str_is(str_of(fault), "no such path") ? 404 : 400, fault);
     else if (l->leaving)
         tell(l, r, LEAVING);
     else
-        compare(l, r, now_ms);
+        digests_compare(l, r, now_ms);
     if (l->readers.n_waiting > WAITING_MAX)
-        refuse(l, readers_crowd(&l->readers, l->readers.waiting), 503, "too many wait");
+        reader_refuse(l, readers_crowd(&l->readers, l->readers.waiting), 503, "too many wait");
     pthread_mutex_unlock(&l->lock);
 }
 

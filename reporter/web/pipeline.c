@@ -174,7 +174,7 @@ static enum err follow_one(struct pipeline *p, enum followed one, struct why *wh
     return err;
 }
 
-static enum err follow(struct pipeline *p, struct why *why)
+static enum err topics_follow(struct pipeline *p, struct why *why)
 {
     enum err err = follow_one(p, OF_DLQ, why);
     return err ? err : follow_one(p, OF_DISPATCHES, why);
@@ -186,7 +186,7 @@ static bool is_read(const struct pipeline *p, enum followed one)
 }
 
 /* What has come. True when there may be more. */
-static bool take(struct pipeline *p)
+static bool records_take(struct pipeline *p)
 {
     const struct record *record;
     struct outcome outcome;
@@ -276,10 +276,10 @@ static void render(struct pipeline *p)
     allowlist_feed_release(p->reporter->feed, version);
 }
 
-static void look(struct pipeline *p)
+static void look_once(struct pipeline *p)
 {
     struct why why = { "" };
-    enum err err = follow(p, &why);
+    enum err err = topics_follow(p, &why);
     if (!err && goes_on(p))
         err = look_at_kafka(p, &why);
     if (err && !p->failed)
@@ -301,14 +301,14 @@ void pipeline_run(struct pipeline *p)
 {
     struct why why;
     int64_t wait_ms = FIRST_MS, until_ms;
-    (void)follow(p, &why); /* what is wrong is wrong at the look, too */
+    (void)topics_follow(p, &why); /* what is wrong is wrong at the look, too */
     while (goes_on(p)) {
         for (until_ms = clock_mono_ms() + wait_ms; goes_on(p) && clock_mono_ms() < until_ms;)
-            if (!take(p))
+            if (!records_take(p))
                 wake_wait(role_wake(p->role), TICK_MS);
         int64_t began_ms = clock_mono_ms();
         if (goes_on(p))
-            look(p);
+            look_once(p);
         wait_ms = clock_mono_ms() - began_ms > SLOW_MS ? LOOK_SLOW_MS : LOOK_MS;
     }
 }

@@ -2,7 +2,7 @@
 
 #include "../aggregate.h"
 
-static void add(struct jobs_score *to, const struct result_record *job)
+static void score_add(struct jobs_score *to, const struct result_record *job)
 {
     const char *conclusion = job_conclusion(job);
     int64_t began_ms = job->dispatched_ms > 0 ? job->dispatched_ms : job_first_ms(job);
@@ -24,7 +24,7 @@ struct jobs_score score_of_newest_run(const struct result_record *jobs, size_t n
             continue;
         run = run ? run : jobs[i].run_id;
         if (str_is(str_of(jobs[i].run_id), run))
-            add(&score, &jobs[i]);
+            score_add(&score, &jobs[i]);
     }
     return score;
 }
@@ -34,6 +34,6 @@ struct jobs_score score_of_downstream(const struct result_record *jobs, size_t n
     struct jobs_score score = { .worst = NULL };
     for (size_t i = 0; i < n; i++)
         if (!jobs[i].replaced && (!repo.ptr || str_eq_nocase(str_of(jobs[i].repo), repo)))
-            add(&score, &jobs[i]);
+            score_add(&score, &jobs[i]);
     return score;
 }

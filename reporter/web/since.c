@@ -16,7 +16,7 @@ struct commit {
     bool ran[2];                    /* jobs of main: of pushes; of nightly and periodic runs */
 };
 /* One result of one job. */
-struct seen {
+struct job_seen {
     const struct result_record *job;
     struct commit *commit;
     bool green, self, of_main;
@@ -24,7 +24,7 @@ struct seen {
 
 /* ---- what counts ----------------------------------------------------------------------------- */
 
-static const char *text_of(const char *text)
+static const char *text_or_empty(const char *text)
 {
     return text ? text : "";
 }
@@ -38,7 +38,7 @@ static bool has_failed(const struct result_record *job)
 
 /* The results that say something, and their commits; gives how many. */
 static size_t seen_fill(const struct result_record *jobs, size_t n, const struct main_list *main,
-                        struct table *commits, struct seen *to)
+                        struct table *commits, struct job_seen *to)
 {
     int64_t oldest_ms = main->n > 0 ? main->at[main->n - 1].pushed_ms : INT64_MAX;
     size_t kept = 0;
@@ -58,11 +58,12 @@ static size_t seen_fill(const struct result_record *jobs, size_t n, const struct
         if (!commit->main && (!commit->sha || first_ms < commit->at_ms))
             commit->at_ms = first_ms;
         commit->sha = sha;
-        to[kept++] = (struct seen){ job, commit, green, result_record_is_self(job), false };
+        to[kept++] = (struct job_seen){ job, commit, green, result_record_is_self(job), false };
     }
-    for (struct seen *one = to; one < to + kept; one++) {
+    for (struct job_seen *one = to; one < to + kept; one++) {
         struct commit *commit = one->commit;
-        bool push = strcmp(text_of(one->job->event_type), "push") == 0 && one->job->pr_number <= 0;
+        bool push =
+            strcmp(text_or_empty(one->job->event_type), "push") == 0 && one->job->pr_number <= 0;
         one->of_main = one->self || commit->main || (push && commit->at_ms < oldest_ms);
         commit->ran[one->self] |= one->of_main;
     }
@@ -71,12 +72,12 @@ static size_t seen_fill(const struct result_record *jobs, size_t n, const struct
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static int by_name(const struct seen *x, const struct seen *y)
+static int by_name(const struct job_seen *x, const struct job_seen *y)
 {
     int order = x->self - y->self;
     if (!order)
-        order = strcmp(text_of(x->job->workflow_name), text_of(y->job->workflow_name));
-    return order ? order : strcmp(text_of(x->job->job_name), text_of(y->job->job_name));
+        order = strcmp(text_or_empty(x->job->workflow_name), text_or_empty(y->job->workflow_name));
+    return order ? order : strcmp(text_or_empty(x->job->job_name), text_or_empty(y->job->job_name));
 }
 
 /* Newest first. Two commits of the list are in its order, which is also that of their times. */
@@ -91,7 +92,7 @@ static int by_commit(const struct commit *x, const struct commit *y)
 
 static int by_name_and_commit(const void *a, const void *b)
 {
-    const struct seen *x = a, *y = b;
+    const struct job_seen *x = a, *y = b;
     int order = by_name(x, y);
     if (!order)
         order = by_commit(x->commit, y->commit);
@@ -100,7 +101,7 @@ static int by_name_and_commit(const void *a, const void *b)
 }
 
 /* The commit that seen[*at] is of; *at moves past its results. end: of the job's. */
-static struct since_commit commit_next(const struct seen *seen, size_t *at, size_t end)
+static struct since_commit commit_next(const struct job_seen *seen, size_t *at, size_t end)
 {
     const struct commit *of = seen[*at].commit;
     struct since_commit commit = { .sha = of->sha, .main = of->main, .at_ms = of->at_ms };
@@ -115,7 +116,7 @@ static struct since_commit commit_next(const struct seen *seen, size_t *at, size
     return commit;
 }
 
-static size_t end_of_job(const struct seen *seen, size_t at, size_t n)
+static size_t end_of_job(const struct job_seen *seen, size_t at, size_t n)
 {
     size_t end = at + 1;
     while (end < n && by_name(&seen[at], &seen[end]) == 0)
@@ -137,7 +138,7 @@ static void between_find(struct since_row *row, const struct main_list *main)
 }
 
 /* Commits that other jobs of its kind ran on, newer than that. */
-static size_t newer_commits(const struct table *commits, const struct seen *than)
+static size_t newer_commits(const struct table *commits, const struct job_seen *than)
 {
     size_t newer = 0;
     for (const struct commit *one = NULL; (one = table_next(commits, one));)
@@ -146,13 +147,14 @@ static size_t newer_commits(const struct table *commits, const struct seen *than
 }
 
 /* False when it does not fail. */
-static bool row_read(const struct seen *seen, size_t at, size_t end, const struct main_list *main,
-                     const struct table *commits, struct since_row *row)
+static bool row_read(const struct job_seen *seen, size_t at, size_t end,
+                     const struct main_list *main, const struct table *commits,
+                     struct since_row *row)
 {
-    const struct seen *newest = NULL;
+    const struct job_seen *newest = NULL;
     *row = (struct since_row){ .failing = 0 };
     while (at < end && !row->last_green.sha) {
-        const struct seen *first = &seen[at];
+        const struct job_seen *first = &seen[at];
         struct since_commit commit = commit_next(seen, &at, end);
         if (!first->of_main)
             continue;
@@ -184,7 +186,7 @@ static int longest_first(const void *a, const void *b)
 /* ---- flaky jobs ------------------------------------------------------------------------------ */
 
 /* False when it is not flaky. */
-static bool flaky_read(const struct seen *seen, size_t at, size_t end, struct flaky_row *row)
+static bool flaky_read(const struct job_seen *seen, size_t at, size_t end, struct flaky_row *row)
 {
     *row = (struct flaky_row){ 0, 0, NULL, NULL };
     while (at < end) {
@@ -211,7 +213,7 @@ static int flakiest_first(const void *a, const void *b)
 void since_init(struct since *ret, const struct result_record *jobs, size_t n,
                 const struct main_list *main)
 {
-    struct seen *seen = mem_alloc(n + 1, sizeof(*seen));
+    struct job_seen *seen = mem_alloc(n + 1, sizeof(*seen));
     struct table commits = { .size = sizeof(struct commit) };
     size_t n_seen = seen_fill(jobs, n, main, &commits, seen), end;
     *ret = (struct since){ .failing = mem_alloc(n + 1, sizeof(*ret->failing)),

@@ -40,8 +40,9 @@ struct web {
 /* ---- answers --------------------------------------------------------------------------------- */
 
 /* page NULL: body is copied; else it is the page's. */
-static void answer(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
-                   const char *type, const char *etag, struct str body, struct page *page)
+static void request_answer(struct role_ctx *role, struct http_exchange *x, const char *route,
+                           int status, const char *type, const char *etag, struct str body,
+                           struct page *page)
 {
     struct headers h;
     char quoted[PAGE_ETAG_SIZE + 2];
@@ -67,7 +68,7 @@ static void answer(struct role_ctx *role, struct http_exchange *x, const char *r
 void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
                const char *type, const char *etag, struct str body)
 {
-    answer(role, x, route, status, type, etag, body, NULL);
+    request_answer(role, x, route, status, type, etag, body, NULL);
 }
 
 void web_reply_page(struct role_ctx *role, struct http_exchange *x, const char *route,
@@ -78,7 +79,8 @@ void web_reply_page(struct role_ctx *role, struct http_exchange *x, const char *
     else if (page_is_known(page->etag, http_header(x, "If-None-Match")))
         web_reply(role, x, route, 304, NULL, page->etag, STR_LIT(""));
     else
-        answer(role, x, route, page->status, type ? type : JSON_TYPE, page->etag, page->body, page);
+        request_answer(role, x, route, page->status, type ? type : JSON_TYPE, page->etag,
+                       page->body, page);
 }
 
 void web_reply_error(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
@@ -110,7 +112,7 @@ static void reply_asset(struct web *w, struct http_exchange *x, const char *rout
         if (status == page->status)
             web_reply_page(w->role, x, route, type, page);
         else
-            answer(w->role, x, route, status, type, NULL, page->body, page);
+            request_answer(w->role, x, route, status, type, NULL, page->body, page);
         return;
     }
     web_reply_error(w->role, x, route, 404, "no such path");
@@ -129,7 +131,7 @@ static void live(void *opaque, struct http_exchange *x)
 
 /* All pages are one document: which page it is, its script reads from the path, and says it too
  * where there is none. */
-static void get(void *opaque, struct http_exchange *x)
+static void request_get(void *opaque, struct http_exchange *x)
 {
     struct web *w = opaque;
     struct path_ask ask;
@@ -155,7 +157,7 @@ static void get(void *opaque, struct http_exchange *x)
 static const struct http_route routes[] = {
     { .method = "GET", .path = "/api/crcr/openapi.json", .handle = openapi },
     { .method = "GET", .path = "/api/crcr/live", .handle = live },
-    { .method = "GET", .path = "/*", .handle = get, .deadline_ms = ANSWER_MS },
+    { .method = "GET", .path = "/*", .handle = request_get, .deadline_ms = ANSWER_MS },
 };
 
 /* ---- the role -------------------------------------------------------------------------------- */

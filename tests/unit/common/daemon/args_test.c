@@ -12,7 +12,7 @@ static void flags_and_roles_are_read(void **state)
 {
     (void)state;
     char *argv[] = { "x", "--check-config", "--roles", "l1,l2", NULL };
-    struct args args;
+    struct daemon_args args;
     struct why why;
     assert_int_equal(args_parse(4, argv, &args, &why), OK);
     assert_true(args.check_config);
@@ -28,7 +28,7 @@ static void no_arguments_are_fine(void **state)
 {
     (void)state;
     char *argv[] = { "x", NULL };
-    struct args args;
+    struct daemon_args args;
     struct why why;
     assert_int_equal(args_parse(1, argv, &args, &why), OK);
     assert_null(args.roles.ptr);
@@ -40,7 +40,7 @@ static void others_are_refused_by_name(void **state)
     static char *const bad[] = { "--rolls", "--roles", "start", "--help=1", "" };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char *argv[] = { "x", bad[i], NULL };
-        struct args args;
+        struct daemon_args args;
         struct why why = { "" };
         assert_int_equal(args_parse(2, argv, &args, &why), ERR_REFUSE);
         assert_non_null(strstr(why.text, bad[i]));
