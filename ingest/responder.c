@@ -164,8 +164,10 @@ void responder_publish(struct responder *responder, const struct request *reques
     atomic_fetch_add(&responder->bytes_in_hand, p->value_len);
     struct why why;
     FAULT_POINT("ingest.before_produce");
-    enum err err = topic_writer_give(responder->writer, p->topic, p->key, p->value, p->value_len,
-                                     p->headers, publish_reported, pending, &why);
+    const struct new_record record = {
+        p->topic, p->key, { p->value, p->value_len }, p->headers, 0
+    };
+    enum err err = topic_writer_give(responder->writer, &record, publish_reported, pending, &why);
     if (!err)
         return;
     atomic_fetch_sub(&responder->bytes_in_hand, p->value_len);

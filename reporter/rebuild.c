@@ -86,7 +86,6 @@ static void mark_written(void *opaque, enum err err, const struct topic_position
 
 void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo, const char *payer)
 {
-    const char *topic = b->fold.reporter->topics.name[TOPIC_RECONCILE];
     struct buf CLEANUP(buf_clear) key;
     struct headers headers;
     struct why why;
@@ -97,9 +96,12 @@ void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo, con
     reporter_put_dirty_key(&key, str_of(head_sha), str_of(repo));
     b->unacknowledged++;
     int64_t until = clock_mono_ms() + ROOM_MS;
+    const struct new_record record = { .topic = b->fold.reporter->topics.name[TOPIC_RECONCILE],
+                                       .key = buf_str(&key),
+                                       .value = STR_LIT("rebuilt"),
+                                       .headers = &headers };
     enum err err;
-    while ((err = topic_writer_put(b->writer, topic, buf_str(&key), STR_LIT("rebuilt"), &headers,
-                                   mark_written, b, &why)) == ERR_RETRY &&
+    while ((err = topic_writer_put(b->writer, &record, mark_written, b, &why)) == ERR_RETRY &&
            !b->lost && clock_mono_ms() < until) {
         topic_writer_poll(b->writer, POLL_MS);
         role_alive(b->role);

@@ -84,8 +84,8 @@ static void record_publish(struct sweep *s, enum topic topic, struct str key, st
                            const struct headers *headers, struct errand *errand)
 {
     struct why why;
-    if (topic_writer_put(s->writer, s->reporter->topics.name[topic], key, value, headers,
-                         publish_reported, errand, &why))
+    const struct new_record record = { s->reporter->topics.name[topic], key, value, headers, 0 };
+    if (topic_writer_put(s->writer, &record, publish_reported, errand, &why))
         log_warn(errand->event, LOG_STR("error", str_of(why.text)));
 }
 

@@ -324,23 +324,23 @@ static rd_kafka_headers_t *headers_out(const struct headers *from)
 }
 
 /* flags: RD_KAFKA_MSG_F_COPY or RD_KAFKA_MSG_F_FREE. */
-static enum err produce(struct topic_writer *w, const char *topic, struct str key, void *value,
-                        size_t value_len, int flags, const struct headers *headers,
-                        struct write_report want, struct why *why)
+static enum err produce(struct topic_writer *w, const struct new_record *record, int flags,
+                        topic_written_fn *done, void *opaque, struct why *why)
 {
-    rd_kafka_headers_t *out = headers_out(headers);
+    rd_kafka_headers_t *out = headers_out(record->headers);
     struct write_report *report = NULL;
     rd_kafka_error_t *error = NULL;
     enum err err;
 
-    if (want.done || want.slot) {
+    if (done || record->slot) {
         report = mem_alloc(1, sizeof(*report));
-        *report = want;
+        *report = (struct write_report){ done, opaque, record->slot };
     }
     const rd_kafka_vu_t vus[] = {
-        { .vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic },
-        { .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)key.ptr, key.len } },
-        { .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { value, value_len } },
+        { .vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = record->topic },
+        { .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)record->key.ptr, record->key.len } },
+        { .vtype = RD_KAFKA_VTYPE_VALUE,
+          .u.mem = { (void *)record->value.ptr, record->value.len } },
         { .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = flags },
         { .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = report },
         { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = out },
@@ -359,37 +359,26 @@ static enum err produce(struct topic_writer *w, const char *topic, struct str ke
     if (topic_writer_fatal(w, why))
         err = ERR_STOP;
     else if (broken)
-        err = why_set(why, ERR_RETRY, "the producer for topic %s is being replaced", topic);
+        err = why_set(why, ERR_RETRY, "the producer for topic %s is being replaced", record->topic);
     else
         err = why_set(why, err_of(rd_kafka_error_code(error), ERR_RETRY),
-                      "cannot queue for topic %s (%zu records wait): %s", topic,
+                      "cannot queue for topic %s (%zu records wait): %s", record->topic,
                       topic_writer_pending(w), rd_kafka_error_string(error));
     if (error)
         rd_kafka_error_destroy(error);
     return err;
 }
 
-enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str key,
-                          struct str value, const struct headers *headers, topic_written_fn *done,
-                          void *opaque, struct why *why)
+enum err topic_writer_put(struct topic_writer *w, const struct new_record *record,
+                          topic_written_fn *done, void *opaque, struct why *why)
 {
-    return topic_writer_put_in(w, topic, 0, key, value, headers, done, opaque, why);
+    return produce(w, record, RD_KAFKA_MSG_F_COPY, done, opaque, why);
 }
 
-enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int slot, struct str key,
-                             struct str value, const struct headers *headers,
-                             topic_written_fn *done, void *opaque, struct why *why)
+enum err topic_writer_give(struct topic_writer *w, const struct new_record *record,
+                           topic_written_fn *done, void *opaque, struct why *why)
 {
-    return produce(w, topic, key, (void *)value.ptr, value.len, RD_KAFKA_MSG_F_COPY, headers,
-                   (struct write_report){ done, opaque, slot }, why);
-}
-
-enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
-                           size_t value_len, const struct headers *headers, topic_written_fn *done,
-                           void *opaque, struct why *why)
-{
-    return produce(w, topic, key, value, value_len, RD_KAFKA_MSG_F_FREE, headers,
-                   (struct write_report){ done, opaque, 0 }, why);
+    return produce(w, record, RD_KAFKA_MSG_F_FREE, done, opaque, why);
 }
 
 /* The report comes on this or on the writer's thread. */
@@ -416,8 +405,9 @@ enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct
                                struct str value, const struct headers *headers,
                                struct topic_position *at, struct why *why)
 {
+    const struct new_record record = { topic, key, value, headers, 0 };
     struct waiter waiter = { .reported = false, .why = why };
-    enum err err = topic_writer_put(w, topic, key, value, headers, on_waited, &waiter, why);
+    enum err err = topic_writer_put(w, &record, on_waited, &waiter, why);
 
     if (err) {
         topic_writer_poll(w, 0); /* so that the next one has a chance */

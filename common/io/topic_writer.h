@@ -1,8 +1,8 @@
 /* Writes records to topics: an idempotent producer with acks=all. What was reported written is
  * stored. The partition is chosen from the key with murmur2 (as Java clients do: partitioner
- * murmur2_random), so records of one key keep their order; but for topic_writer_put_in. A producer
- * that librdkafka gives up (fatal error), or whose records time out for 30 s on end, is replaced:
- * what it had is reported ERR_UNKNOWN, with the reason, and until all of it is nothing is taken. */
+ * murmur2_random), so records of one key keep their order. A producer with a fatal error, or whose
+ * records time out for 30 s on end, is replaced: its records are reported ERR_UNKNOWN, with the
+ * reason, and until the last report nothing new is taken. */
 #ifndef CRCR_IO_TOPIC_WRITER_H
 #define CRCR_IO_TOPIC_WRITER_H
 
@@ -38,22 +38,25 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
  * topic_writer_flush before. NULL is fine. */
 void topic_writer_free(struct topic_writer *w);
 
-/* Queues one record; key, value and headers are copied. done may be NULL. ERR_RETRY: the queue (64
- * MiB) is full, or the producer is being replaced; done is not called. An absent value (ptr NULL)
- * writes a tombstone. */
-enum err topic_writer_put(struct topic_writer *w, const char *topic, struct str key,
-                          struct str value, const struct headers *headers, topic_written_fn *done,
-                          void *opaque, struct why *why) MUST_CHECK;
-/* The same, but into the slot-th partition (1 is the first), whatever the key; into the last one
- * when the topic has fewer. 0: chosen from the key. */
-enum err topic_writer_put_in(struct topic_writer *w, const char *topic, int slot, struct str key,
-                             struct str value, const struct headers *headers,
-                             topic_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
-/* As topic_writer_put, but value is malloc'ed memory that the writer takes over when it returns OK
- * (it is not copied); on an error it stays the caller's. */
-enum err topic_writer_give(struct topic_writer *w, const char *topic, struct str key, char *value,
-                           size_t value_len, const struct headers *headers, topic_written_fn *done,
-                           void *opaque, struct why *why) MUST_CHECK;
+/* A record to write; all is borrowed for the call. */
+struct new_record {
+    const char *topic;
+    struct str key;                /* ptr NULL: none */
+    struct str value;              /* ptr NULL: a tombstone */
+    const struct headers *headers; /* NULL: none */
+    /* The partition, whatever the key: 1 is the first; the last one when the topic has fewer.
+     * 0: chosen from the key. */
+    int slot;
+};
+
+/* Queues a copy of the record. done may be NULL. ERR_RETRY: the queue (64 MiB) is full, or the
+ * producer is being replaced; done is not called. */
+enum err topic_writer_put(struct topic_writer *w, const struct new_record *record,
+                          topic_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* The same, but the value is malloc'ed memory that the writer takes over when it returns OK (it is
+ * not copied); on an error it stays the caller's. */
+enum err topic_writer_give(struct topic_writer *w, const struct new_record *record,
+                           topic_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* Queues and waits for the report: message_timeout_ms at most, unless a name server does not
  * answer. For tools. */
 enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct str key,

@@ -71,7 +71,7 @@ enum topic topics_find(const struct topics *t, struct str full_name);
 enum topic topic_of_tier(int level);
 enum group group_of_tier(int level);
 /* Where in a delay topic waits what goes back to that topic: 1 the first partition, 2 the next, …
- * (topic_writer_put_in). Each has its own, so that no tier waits behind another; where there are
+ * (new_record.slot). Each has its own, so that no tier waits behind another; where there are
  * fewer partitions L4 is the last to share one. callbacks and reconcile wait in delay topics of
  * their own. 0: nothing is put off for that topic. */
 int topic_delay_place(enum topic to);

@@ -35,10 +35,8 @@ void work_dead_as(struct work *work, const struct headers *headers, const char *
                   const char *error)
 {
     const struct worker_options *o = work_options(work);
-    const struct record *record = work->record;
     struct dlq_record dlq;
-    dlq_record_init(&dlq, record->key, record->value, headers, record->at.topic, class, error,
-                    clock_wall_ms());
+    dlq_record_init(&dlq, work->record, headers, class, error, clock_wall_ms());
     const struct post_count count = { .family = o->metrics.dlq,
                                       .a = str_of(role_name(o->role)),
                                       .b = str_of(class) };

@@ -35,19 +35,18 @@ static void cut(struct dlq_record *d)
     headers_put_copy(h, "cut", str_of(text));
 }
 
-void dlq_record_init(struct dlq_record *d, struct str key, struct str value,
-                     const struct headers *headers, const char *source_topic, const char *class,
-                     const char *error, int64_t now_ms)
+void dlq_record_init(struct dlq_record *d, const struct record *from, const struct headers *headers,
+                     const char *class, const char *error, int64_t now_ms)
 {
     struct headers *h = &d->headers;
-    d->key = key;
-    d->value = value;
+    d->key = from->key;
+    d->value = from->value;
     headers_copy(h, headers);
     headers_remove(h, "cut"); /* another's */
     headers_leave_room(h, ADDED_MAX_HEADERS);
-    if (!dlq_fits(key, value, headers))
+    if (!dlq_fits(from->key, from->value, headers))
         cut(d);
-    headers_set(h, "source_topic", str_of(source_topic));
+    headers_set(h, "source_topic", str_of(from->at.topic));
     headers_set(h, "class", str_of(class));
     headers_set(h, "error", str_of(error));
     headers_set_i64(h, "parked_ms", now_ms);

@@ -5,7 +5,7 @@
 #ifndef CRCR_WORKER_DLQ_H
 #define CRCR_WORKER_DLQ_H
 
-#include "../base/headers.h"
+#include "../io/kafka.h"
 
 struct dlq_record {
     struct str key, value;
@@ -14,9 +14,9 @@ struct dlq_record {
 
 /* Whether we can write this record with our headers added, into the DLQ or another topic. */
 bool dlq_fits(struct str key, struct str value, const struct headers *headers);
-/* Everything is borrowed. class is poison, refused or exhausted. */
-void dlq_record_init(struct dlq_record *d, struct str key, struct str value,
-                     const struct headers *headers, const char *source_topic, const char *class,
-                     const char *error, int64_t now_ms);
+/* Everything is borrowed. headers: those to keep, mostly the record's own. class is poison, refused
+ * or exhausted. */
+void dlq_record_init(struct dlq_record *d, const struct record *from, const struct headers *headers,
+                     const char *class, const char *error, int64_t now_ms);
 
 #endif

@@ -173,8 +173,10 @@ static void letter_written(void *opaque, enum err err, const struct topic_positi
 static void hand_over(struct letter *l)
 {
     struct why why;
-    enum err err = topic_writer_put_in(l->o->writer, l->o->topics->name[l->topic], l->slot, l->key,
-                                       l->value, &l->headers, letter_written, l, &why);
+    const struct new_record record = {
+        l->o->topics->name[l->topic], l->key, l->value, &l->headers, l->slot,
+    };
+    enum err err = topic_writer_put(l->o->writer, &record, letter_written, l, &why);
     if (err)
         not_stored(l, err, why.text);
 }

@@ -111,7 +111,7 @@ struct post_count {
 
 struct post {
     enum topic topic;
-    int slot; /* of topic_writer_put_in; 0: the partition is chosen from the key */
+    int slot; /* the partition, as in struct new_record; 0: chosen from the key */
     struct str key;
     struct str value;
     bool lasting;                   /* value stays valid until stored: it is not copied */

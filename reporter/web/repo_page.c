@@ -21,11 +21,12 @@ enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct 
         return err;
     size_t begin = job_list_page(jobs, before_ms, PAGE_JOBS, &end);
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    struct window CLEANUP(window_clear) window = { .days = DEFAULT_DAYS };
+    struct window CLEANUP(window_clear)
+        window = { .days = DEFAULT_DAYS, .now_ms = clock_wall_ms() };
     *known = allowlist_find(version->list, ask->id) || jobs->n > 0;
     buf_puts(to, "{\"downstream\":");
     if (*known)
-        err = summary_repo_put(w->redis, version, ask->id, jobs, &window, clock_wall_ms(), to, why);
+        err = summary_repo_put(w->redis, version, ask->id, jobs, &window, to, why);
     allowlist_feed_release(w->reporter->feed, version);
     json_put_bool(to, "more_jobs", end < jobs->n);
     json_put_number(to, "before", end < jobs->n ? jobs->at[end - 1].last_ms : -1);
@@ -45,10 +46,11 @@ enum err badge_page(const struct web_view *w, const struct path_ask *ask, struct
                     bool *known, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-    struct window CLEANUP(window_clear) window = { .days = DEFAULT_DAYS };
+    struct window CLEANUP(window_clear)
+        window = { .days = DEFAULT_DAYS, .now_ms = clock_wall_ms() };
     enum err err = jobs_of_repo(w->redis, ask->id, false, RUN_JOBS, &jobs, why);
     if (!err)
-        err = window_read(w->redis, ask->id, clock_wall_ms(), &window, why);
+        err = window_read(w->redis, ask->id, &window, why);
     if (err)
         return err;
     jobs_mark_replaced(jobs.at, jobs.n);

@@ -11,12 +11,12 @@
 #define SUMMARY_REPOS 500
 
 enum err summary_repo_put(struct redis *r, const struct allowlist_version *version, struct str repo,
-                          const struct job_list *jobs, struct window *window, int64_t now_ms,
-                          struct buf *to, struct why *why)
+                          const struct job_list *jobs, struct window *window, struct buf *to,
+                          struct why *why)
 {
     const struct allowlist_entry *entry = allowlist_find(version->list, repo);
     struct demotions *demoting = NULL;
-    enum err err = window_read(r, repo, now_ms, window, why);
+    enum err err = window_read(r, repo, window, why);
     if (!err)
         err = prs_demoting_get(r, &demoting, why);
     if (!err)
@@ -37,7 +37,7 @@ static bool is_indexed(const struct view_index *active, struct str repo)
 /* Those that did something last come first, then those that are only listed. One that is neither
  * listed nor has jobs any more is left out: nothing takes it off the index. */
 static enum err repos_put(struct redis *r, const struct allowlist_version *version,
-                          struct window *window, int64_t now_ms, struct buf *to, struct why *why)
+                          struct window *window, struct buf *to, struct why *why)
 {
     static const struct job_list none = { NULL, 0 };
     struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
@@ -50,14 +50,14 @@ static enum err repos_put(struct redis *r, const struct allowlist_version *versi
         if (err || (jobs.n == 0 && !allowlist_find(version->list, repo)))
             continue;
         jobs_mark_replaced(jobs.at, jobs.n);
-        err = summary_repo_put(r, version, repo, &jobs, window, now_ms, to, why);
+        err = summary_repo_put(r, version, repo, &jobs, window, to, why);
         shown++;
     }
     for (size_t i = 0; !err && i < n && shown < SUMMARY_REPOS; i++) {
         struct str repo = allowlist_at(version->list, i)->repo;
         if (is_indexed(&active, repo))
             continue;
-        err = summary_repo_put(r, version, repo, &none, window, now_ms, to, why);
+        err = summary_repo_put(r, version, repo, &none, window, to, why);
         shown++;
     }
     return err;
@@ -67,7 +67,8 @@ enum err summary_page(const struct web_view *w, const struct path_ask *ask, stru
                       bool *known, struct why *why)
 {
     char error[ALLOWLIST_NOTE_MAX];
-    struct window CLEANUP(window_clear) window = { .days = path_number(ask->params[0]) };
+    struct window CLEANUP(window_clear)
+        window = { .days = path_number(ask->params[0]), .now_ms = clock_wall_ms() };
     enum err err = allowlist_note_error(w->redis, error, why);
     *known = true;
     if (err)
@@ -83,7 +84,7 @@ enum err summary_page(const struct web_view *w, const struct path_ask *ask, stru
     json_put_time(to, "fetched_at", version->fetched_ms);
     json_put_text(to, "error", *error ? str_of(error) : STR_NONE);
     buf_puts(to, "},\"repos\":[");
-    err = repos_put(w->redis, version, &window, clock_wall_ms(), to, why);
+    err = repos_put(w->redis, version, &window, to, why);
     allowlist_feed_release(w->reporter->feed, version);
     buf_puts(to, "]}");
     return err;

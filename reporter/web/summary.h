@@ -7,7 +7,7 @@
 
 /* An entry of "repos". jobs: as of api_put_repo. */
 enum err summary_repo_put(struct redis *r, const struct allowlist_version *version, struct str repo,
-                          const struct job_list *jobs, struct window *window, int64_t now_ms,
-                          struct buf *to, struct why *why) MUST_CHECK;
+                          const struct job_list *jobs, struct window *window, struct buf *to,
+                          struct why *why) MUST_CHECK;
 
 #endif

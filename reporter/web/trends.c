@@ -80,14 +80,13 @@ void window_clear(struct window *w)
     w->n = 0;
 }
 
-enum err window_read(struct redis *r, struct str repo, int64_t now_ms, struct window *w,
-                     struct why *why)
+enum err window_read(struct redis *r, struct str repo, struct window *w, struct why *why)
 {
     if (!w->at) {
         w->n = w->days == 1 ? DAY_HOURS : (size_t)w->days;
         w->at = mem_alloc(w->n, sizeof(*w->at));
     }
-    return hours_read(r, repo, w->days == 1, now_ms, w->n, w->at, why);
+    return hours_read(r, repo, w->days == 1, w->now_ms, w->n, w->at, why);
 }
 
 void window_put(struct buf *to, const struct window *w)

@@ -11,14 +11,14 @@
 
 /* The points of a window, oldest first: the last 24 hours, or today (UTC) and the days before. */
 struct window {
-    int64_t days;
+    int64_t days, now_ms;
     size_t n;
     struct hours_point *at;
 };
 void window_clear(struct window *w);
 /* Reads those of a downstream; may be called again with the next one. *w is the caller's also after
- * an error; it begins as { .days = … }. */
-enum err window_read(struct redis *r, struct str repo, int64_t now_ms, struct window *w,
+ * an error; it begins as { .days = …, .now_ms = … }. */
+enum err window_read(struct redis *r, struct str repo, struct window *w,
                      struct why *why) MUST_CHECK;
 /* "window":{days, pull_requests:{…}, nightly:{…}},"spark":[{at, completed, successful}, …]; spark
  * is of pull requests and pushes. */

@@ -79,7 +79,9 @@ static inline void live_fill(const char *topic, int n, int keys)
     for (int i = 0; i < n; i++) {
         snprintf(key, sizeof(key), "k%d", i % keys);
         snprintf(value, sizeof(value), "%d", i);
-        assert_ok(topic_writer_put(w, topic, str_of(key), str_of(value), NULL, NULL, NULL, &why));
+        assert_ok(topic_writer_put(
+            w, &(struct new_record){ .topic = topic, .key = str_of(key), .value = str_of(value) },
+            NULL, NULL, &why));
     }
     assert_ok(topic_writer_flush(w, WAIT_MS, &why));
     topic_writer_free(w);

@@ -33,9 +33,12 @@ static void a_small_record_in_hand_keeps_none_of_its_large_neighbours(void **sta
     live_topic(topic, 1);
     struct topic_writer *w = live_writer();
     for (int i = 0; i < PAIRS; i++) {
-        assert_ok(topic_writer_put(w, topic, STR_NONE, STR_LIT("small"), NULL, NULL, NULL, &why));
-        assert_ok(topic_writer_put(w, topic, STR_NONE, (struct str){ block, LARGE }, NULL, NULL,
-                                   NULL, &why));
+        assert_ok(
+            topic_writer_put(w, &(struct new_record){ .topic = topic, .value = STR_LIT("small") },
+                             NULL, NULL, &why));
+        assert_ok(
+            topic_writer_put(w, &(struct new_record){ .topic = topic, .value = { block, LARGE } },
+                             NULL, NULL, &why));
     }
     assert_ok(topic_writer_flush(w, WAIT_MS, &why));
     topic_writer_free(w);

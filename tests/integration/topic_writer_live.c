@@ -49,8 +49,11 @@ static void acknowledged_is_stored_where_the_report_says(void **state)
         headers_init(&headers);
         headers_put(&headers, "delivery", str_of(text));
         headers_put_i64(&headers, "number", i);
-        assert_ok(topic_writer_put(w, topic, str_of(text), str_of(text), &headers, on_report,
-                                   &reports[i], &why));
+        assert_ok(topic_writer_put(
+            w,
+            &(struct new_record){
+                .topic = topic, .key = str_of(text), .value = str_of(text), .headers = &headers },
+            on_report, &reports[i], &why));
     }
     assert_ok(topic_writer_flush(w, WAIT_MS, &why));
     assert_int_equal(topic_writer_pending(w), 0);
@@ -98,8 +101,9 @@ static void a_webhook_of_25_mib_fits_and_absent_values_stay_absent(void **state)
     memset(large, 'x', SIZE);
     live_topic(topic, 1);
     struct topic_writer *w = live_writer();
-    assert_ok(
-        topic_writer_give(w, topic, STR_LIT("k"), large, SIZE, NULL, on_report, &report, &why));
+    assert_ok(topic_writer_give(
+        w, &(struct new_record){ .topic = topic, .key = STR_LIT("k"), .value = { large, SIZE } },
+        on_report, &report, &why));
     assert_ok(topic_writer_flush(w, WAIT_MS, &why));
     assert_int_equal(report.err, OK);
     assert_ok(topic_writer_put_wait(w, topic, STR_LIT("k"), STR_NONE, NULL, &at, &why));
@@ -133,7 +137,8 @@ static void what_is_larger_than_the_limit_is_refused_and_stays_the_callers(void 
     live_topic(topic, 1);
     struct topic_writer *w = live_writer();
     assert_int_equal(
-        topic_writer_give(w, topic, STR_NONE, large, SIZE, NULL, on_report, &report, &why),
+        topic_writer_give(w, &(struct new_record){ .topic = topic, .value = { large, SIZE } },
+                          on_report, &report, &why),
         ERR_REFUSE);
     free(large);
     topic_writer_free(w);
@@ -155,12 +160,20 @@ static void a_place_is_a_partition_whatever_the_key(void **state)
     struct topic_writer *w = live_writer();
     for (int k = 0; k < N_KEYS; k++) {
         for (int i = 0; i < PLACES; i++)
-            assert_ok(topic_writer_put_in(w, topic, i + 1, keys[k], STR_LIT("v"), NULL, on_report,
-                                          &reports[i][k], &why));
-        assert_ok(topic_writer_put_in(w, topic, 0, keys[k], STR_LIT("v"), NULL, on_report,
-                                      &by_key[k], &why));
+            assert_ok(topic_writer_put(
+                w,
+                &(struct new_record){
+                    .topic = topic, .slot = i + 1, .key = keys[k], .value = STR_LIT("v") },
+                on_report, &reports[i][k], &why));
+        assert_ok(topic_writer_put(
+            w, &(struct new_record){ .topic = topic, .key = keys[k], .value = STR_LIT("v") },
+            on_report, &by_key[k], &why));
         /* nobody wants to know */
-        assert_ok(topic_writer_put_in(w, topic, 1, keys[k], STR_LIT("v"), NULL, NULL, NULL, &why));
+        assert_ok(
+            topic_writer_put(w,
+                             &(struct new_record){
+                                 .topic = topic, .slot = 1, .key = keys[k], .value = STR_LIT("v") },
+                             NULL, NULL, &why));
     }
     assert_ok(topic_writer_flush(w, WAIT_MS, &why));
     for (int k = 0; k < N_KEYS; k++) {
@@ -222,8 +235,8 @@ static void reports_wake_the_loop_that_serves_them(void **state)
     assert_ok(topic_writer_new(&w, &options, &why));
     for (int round = 0; round < 5; round++) {
         struct report report = { .n = 0 };
-        assert_ok(
-            topic_writer_put(w, topic, STR_NONE, STR_LIT("v"), NULL, on_report, &report, &why));
+        assert_ok(topic_writer_put(w, &(struct new_record){ .topic = topic, .value = STR_LIT("v") },
+                                   on_report, &report, &why));
         int64_t deadline = clock_mono_ms() + WAIT_MS;
         while (!report.n) {
             wake_wait(&wake, WAIT_MS);
@@ -259,8 +272,8 @@ static void a_broker_that_does_not_answer_leaves_unknown(void **state)
             fail_msg("%s", why.text);
     live_freeze(pid);
     int64_t started = clock_mono_ms();
-    enum err put =
-        topic_writer_put(w, topic, STR_NONE, STR_LIT("2"), NULL, on_report, &report, &why);
+    enum err put = topic_writer_put(
+        w, &(struct new_record){ .topic = topic, .value = STR_LIT("2") }, on_report, &report, &why);
     enum err flushed = put;
     for (int i = 0; !put && !report.n && i < WAIT_MS / 100; i++)
         flushed = topic_writer_flush(w, 100, &why);
@@ -284,7 +297,8 @@ static void what_is_dropped_by_free_is_reported_unknown(void **state)
 
     (void)state;
     assert_ok(topic_writer_new(&w, &options, &why));
-    assert_ok(topic_writer_put(w, "t", STR_NONE, STR_LIT("v"), NULL, on_report, &report, &why));
+    assert_ok(topic_writer_put(w, &(struct new_record){ .topic = "t", .value = STR_LIT("v") },
+                               on_report, &report, &why));
     topic_writer_free(w);
     assert_int_equal(report.n, 1);
     assert_int_equal(report.err, ERR_UNKNOWN);

@@ -74,7 +74,11 @@ static void put_counted(struct topic_writer *w, struct counts *counts)
     struct why why;
 
     headers_init(&headers);
-    assert_int_equal(topic_writer_put(w, BROKER_TOPIC, STR_LIT("key"), STR_LIT("value"), &headers,
+    assert_int_equal(topic_writer_put(w,
+                                      &(struct new_record){ .topic = BROKER_TOPIC,
+                                                            .key = STR_LIT("key"),
+                                                            .value = STR_LIT("value"),
+                                                            .headers = &headers },
                                       on_counted, counts, &why),
                      OK);
     counts->put++;

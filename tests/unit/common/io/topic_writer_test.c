@@ -104,8 +104,12 @@ static void put_one_by_one(struct topic_writer *w, struct told told[N_RECORDS])
 
     headers_init(&headers);
     for (int i = 0; i < N_RECORDS; i++) {
-        assert_int_equal(topic_writer_put(w, BROKER_TOPIC, STR_LIT("key"), STR_LIT("value"),
-                                          &headers, on_written, &told[i], &why),
+        assert_int_equal(topic_writer_put(w,
+                                          &(struct new_record){ .topic = BROKER_TOPIC,
+                                                                .key = STR_LIT("key"),
+                                                                .value = STR_LIT("value"),
+                                                                .headers = &headers },
+                                          on_written, &told[i], &why),
                          OK);
         poll(NULL, 0, ROUND_TRIP_MS / 4);
     }
@@ -180,7 +184,10 @@ static int64_t shortest_us(bool lingers)
     for (int i = 0; i < 20; i++) {
         struct told told = { 0 };
         int64_t begun_us = clock_mono_us();
-        assert_int_equal(topic_writer_put(w, BROKER_TOPIC, STR_LIT("key"), STR_LIT("value"), NULL,
+        assert_int_equal(topic_writer_put(w,
+                                          &(struct new_record){ .topic = BROKER_TOPIC,
+                                                                .key = STR_LIT("key"),
+                                                                .value = STR_LIT("value") },
                                           on_written, &told, &why),
                          OK);
         while (!told.n)

@@ -21,6 +21,13 @@ static size_t whole_bytes(const struct dlq_record *b)
     return b->key.len + b->value.len + headers_bytes(&b->headers);
 }
 
+static void poison_init(struct dlq_record *b, struct str key, struct str value,
+                        const struct headers *headers)
+{
+    const struct record record = { .at.topic = "crcr.events", .key = key, .value = value };
+    dlq_record_init(b, &record, headers, "poison", "unreadable", 1);
+}
+
 static void it_says_why_and_from_where(void **state)
 {
     (void)state;
@@ -30,8 +37,11 @@ static void it_says_why_and_from_where(void **state)
     headers_put(&h, "delivery", STR_LIT("d"));
     headers_put(&h, "error", STR_LIT("an earlier one"));
     headers_put(&h, "cut", STR_LIT("by others"));
-    dlq_record_init(&b, STR_LIT("key"), STR_LIT("value"), &h, "crcr.dispatch.l1", "refused",
-                    "GitHub said 404", 1234);
+    dlq_record_init(&b,
+                    &(struct record){ .at.topic = "crcr.dispatch.l1",
+                                      .key = STR_LIT("key"),
+                                      .value = STR_LIT("value") },
+                    &h, "refused", "GitHub said 404", 1234);
     assert_true(str_is(b.key, "key"));
     assert_true(str_is(b.value, "value"));
     assert_true(str_is(headers_get(&b.headers, "delivery"), "d"));
@@ -48,8 +58,7 @@ static void a_webhook_as_large_as_github_sends_is_kept_whole(void **state)
     struct headers h;
     struct dlq_record b;
     headers_init(&h);
-    dlq_record_init(&b, STR_LIT("key"), of_bytes(WEBHOOK_MAX_BYTES), &h, "crcr.events", "poison",
-                    "unreadable", 1);
+    poison_init(&b, STR_LIT("key"), of_bytes(WEBHOOK_MAX_BYTES), &h);
     assert_int_equal(b.value.len, WEBHOOK_MAX_BYTES);
     assert_null(headers_get(&b.headers, "cut").ptr);
 }
@@ -70,8 +79,7 @@ static void what_cannot_be_written_is_cut_and_says_so(void **state)
         headers_init(&h);
         headers_put(&h, "delivery", STR_LIT("d"));
         headers_put(&h, "large", of_bytes(size[2]));
-        dlq_record_init(&b, of_bytes(size[0]), of_bytes(size[1]), &h, "crcr.events", "poison",
-                        "unreadable", 1);
+        poison_init(&b, of_bytes(size[0]), of_bytes(size[1]), &h);
         assert_true(whole_bytes(&b) < 80000);
         assert_true(str_is(headers_get(&b.headers, "delivery"), "d"));
         assert_true(str_is(headers_get(&b.headers, "error"), "unreadable"));
@@ -88,8 +96,7 @@ static void a_tombstone_stays_one(void **state)
     struct headers h;
     struct dlq_record b;
     headers_init(&h);
-    dlq_record_init(&b, of_bytes(RECORD_MAX_BYTES), STR_NONE, &h, "crcr.events", "poison",
-                    "unreadable", 1);
+    poison_init(&b, of_bytes(RECORD_MAX_BYTES), STR_NONE, &h);
     assert_null(b.value.ptr);
 }
 
@@ -103,7 +110,7 @@ static void our_headers_find_room(void **state)
         headers_init(&h);
         while (headers_put(&h, "foreign", STR_LIT("x")))
             ;
-        dlq_record_init(&b, STR_NONE, of_bytes(len), &h, "crcr.events", "poison", "unreadable", 1);
+        poison_init(&b, STR_NONE, of_bytes(len), &h);
         for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
             assert_non_null(headers_get(&b.headers, ours[i]).ptr);
         assert_int_equal(headers_get(&b.headers, "cut").ptr != NULL, len > 1);
