@@ -1,5 +1,5 @@
-/* What becomes of a callback: one function a step, numbered as in callback_route.c, which asks
- * Redis, the allowlist and the issuers in between. PURE. */
+/* The steps of a callback that need no I/O, one function each, numbered as in callback_route.c.
+ * That file asks Redis, the allowlist and the issuers between them. PURE. */
 #ifndef CRCR_INGEST_CALLBACK_H
 #define CRCR_INGEST_CALLBACK_H
 
@@ -15,18 +15,18 @@
 /* Step 1, the form: "Bearer <token>". */
 bool callback_bearer(struct str authorization, struct str *token, struct verdict *v) MUST_CHECK;
 
-/* A body that is JSON; what is wrong with its fields waits here for step 6. */
+/* A body that is JSON. A fault of its fields is kept for step 6. */
 struct callback_body {
     struct callback fields;
     bool fields_valid;
     struct why fault;
 };
-/* Step 5. attempt: of the token's claim, or "". True: *ret is the caller's to clear. */
+/* Step 5. attempt: the token's claim, or "". True: *ret is the caller's to clear. */
 bool callback_body_read(struct str body, struct str attempt, struct callback_body *ret,
                         struct verdict *v) MUST_CHECK;
 void callback_body_clear(struct callback_body *body);
 
-/* Step 3. list NULL: none yet. True: *entry is the repo's, of level 2 or more. */
+/* Step 3. list NULL: no allowlist was read yet. True: *entry is the repo's, of level 2 or more. */
 bool callback_admit(const struct allowlist *list, struct str repo,
                     const struct allowlist_entry **entry, struct verdict *v) MUST_CHECK;
 
@@ -34,17 +34,17 @@ bool callback_admit(const struct allowlist *list, struct str repo,
 bool callback_fields_check(const struct callback_body *body, const struct allowlist_entry *entry,
                            struct verdict *v) MUST_CHECK;
 
-/* Step 8: what the view knows of this job. True: publish, and answer *status. */
+/* Step 8: compares with what the view knows of this job. True: publish, and answer *status. */
 bool callback_view_check(const struct callback *fields, enum job_state known,
                          const char *known_conclusion, const char **status,
                          struct verdict *v) MUST_CHECK;
 
-/* The record's key and headers. Strings are borrowed from the arguments. */
+/* What the record's headers say beside the fields. Strings are borrowed. */
 struct callback_origin {
     struct str repo; /* as the allowlist writes it */
     int level;
     struct str issuer;
-    struct str run_attempt; /* of the token's claim; empty: it has none */
+    struct str run_attempt; /* the token's claim; empty: it has none */
     int64_t received_ms;
 };
 void callback_key(struct buf *to, const struct callback *fields, struct str repo);

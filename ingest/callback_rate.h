@@ -1,8 +1,7 @@
-/* The callback rate of a downstream: a bucket of requests, one of bytes, and a quota of bytes a
- * day. Each bucket is refilled by its rate a minute and holds ten minutes' worth; a request that
- * finds too little takes nothing. All replicas of ingest share the buckets in Redis
- * (common/view/rate.lua). While Redis is unavailable this process decides alone, by the same rule.
- * Any thread. */
+/* The rate limit of a downstream's callbacks: a bucket of requests, one of bytes, and a quota of
+ * bytes a day. A bucket is refilled at its rate a minute and holds ten minutes' worth; a refused
+ * request takes nothing. All replicas of ingest share the buckets in Redis (common/view/rate.lua).
+ * While Redis is unavailable this process decides alone, by the same rule. Any thread. */
 #ifndef CRCR_INGEST_CALLBACK_RATE_H
 #define CRCR_INGEST_CALLBACK_RATE_H
 
@@ -11,17 +10,17 @@
 
 struct callback_rate;
 
-/* All from 1. */
+/* Each limit is at least 1. */
 struct callback_rate *callback_rate_new(int64_t requests_per_min, int64_t bytes_per_min,
                                         int64_t bytes_a_day);
 void callback_rate_free(struct callback_rate *rate);
 
-/* Whether the request may go on (0 s). *alone: Redis was not asked, or did not answer. Call it only
- * for repos that the allowlist has. */
+/* How long the request must wait; 0 s: it may go on. *alone: Redis was not asked, or did not
+ * answer. Call it only for repos of the allowlist. */
 struct rate_wait callback_rate_take(struct callback_rate *rate, struct redis *redis,
                                     struct str repo, int64_t bytes, bool *alone);
 /* The rule without Redis; PURE but for its lock. now_us: the wall clock, as in rate.lua, since a
- * day ends at midnight UTC. Set back, what was full before may be empty for as long. */
+ * day ends at midnight UTC. If it is set back, a full bucket may look empty for as long. */
 struct rate_wait callback_rate_take_alone(struct callback_rate *rate, struct str repo,
                                           int64_t bytes, int64_t now_us);
 

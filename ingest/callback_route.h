@@ -1,6 +1,6 @@
-/* POST /github/callback: a few threads of its own take the callbacks through the steps, in their
- * order (callback.c has what is PURE of them), as some steps wait (for Redis, for the first keys of
- * an issuer). So neither the HTTP server's threads nor webhooks ever wait for them. */
+/* POST /github/callback: threads of its own take each callback through the steps in their order
+ * (callback.h has the PURE ones). Some steps wait, for Redis or for an issuer's first keys; so
+ * neither the HTTP server's threads nor webhooks wait for them. */
 #ifndef CRCR_INGEST_CALLBACK_ROUTE_H
 #define CRCR_INGEST_CALLBACK_ROUTE_H
 
@@ -30,7 +30,7 @@ void callback_route_free(struct callback_route *r);
 
 /* Before the body is read. */
 void callback_begin(struct callback_route *r, struct http_exchange *x);
-/* With the whole body: queues it for the route's threads. */
+/* With the complete body: queues it for the route's threads. */
 void callback_handle(struct callback_route *r, struct http_exchange *x);
 
 #endif

@@ -1,5 +1,5 @@
 /* Who is calling: from the claims of a verified OIDC token to a downstream repository, and to the
- * run that the token was made for. PURE. */
+ * run that the token was issued for. PURE. */
 #ifndef CRCR_INGEST_IDENTITY_H
 #define CRCR_INGEST_IDENTITY_H
 
@@ -12,32 +12,32 @@
 
 struct json_t; /* jansson's */
 
-/* claims: the object of the token, verified. Of an issuer that the providers file maps (Buildkite
- * always counts as one) the registered pipeline says who it is, of another the claim `repository`.
- * providers may be NULL: there is no file. True: repo is set. */
+/* claims: of a verified token. Where the providers file maps the issuer (Buildkite always counts as
+ * mapped), the registered pipeline gives the repository; otherwise the claim `repository` does.
+ * providers NULL: there is no file. True: repo is set. */
 bool identity_check(struct str issuer, const struct json_t *claims,
                     const struct providers *providers, char repo[REPO_MAX + 1],
                     struct verdict *v) MUST_CHECK;
 
-/* Whether it is the repository that the allowlist means, and not another that got its name: the ids
- * of the entry, if there are any, must equal the claims repository_id and repository_owner_id of a
+/* Whether this is the repository that the allowlist means, and not another that took its name: the
+ * ids of the entry, if it has any, must equal the claims repository_id and repository_owner_id of a
  * token of GitHub Actions (https://docs.github.com/en/actions/reference/security/oidc). Tokens of
- * other CIs have none. False: 403. */
+ * other CIs have no ids. False: 403. */
 bool identity_ids_check(struct str issuer, const struct json_t *claims,
                         const struct allowlist_entry *entry, struct verdict *v) MUST_CHECK;
 
-/* A job of GitHub Actions reports on the run and attempt that it belongs to, and on no other.
- * Tokens of other CIs are bound to no run. */
+/* A job of GitHub Actions may report only on its own run and attempt. Tokens of other CIs name no
+ * run. */
 struct run_claims {
     bool wanted;                 /* the issuer is GitHub Actions, whose tokens have both */
     char run_id[RUN_ID_MAX + 1]; /* "": the claim is absent */
     char run_attempt[RUN_ATTEMPT_MAX + 1]; /* the same */
 };
 
-/* claims: the object of the token, verified. For another issuer *ret is empty. */
+/* claims: of a verified token. For another issuer *ret is empty. */
 void run_claims_read(struct str issuer, const struct json_t *claims, struct run_claims *ret);
-/* After the field checks. False: 403, with what differs and what is accepted. A claim that is
- * absent equals nothing. */
+/* After the field checks. False: 403, with the claim that differs and what is accepted. An absent
+ * claim equals nothing. */
 bool run_claims_check(const struct run_claims *claims, const struct callback *fields,
                       struct verdict *v) MUST_CHECK;
 

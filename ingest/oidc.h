@@ -26,25 +26,24 @@ struct oidc_options {    /* borrowed for the call */
  * Buildkite has no owners. */
 enum err oidc_new(struct oidc **ret, const struct oidc_options *options,
                   struct why *why) MUST_CHECK;
-/* Wakes up who waits. NULL is fine. */
+/* Wakes the threads that wait in oidc_verify. NULL is fine. */
 void oidc_free(struct oidc *o);
 
-/* What the token says of itself: form, algorithm, a known issuer. Cheap, and no proof of anything.
- * 401 otherwise. */
+/* Checks the token without its signature: form, algorithm, a known issuer. Cheap, and proves
+ * nothing. False: 401. */
 bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v) MUST_CHECK;
 enum oidc_result {
     OIDC_VERIFIED,
     OIDC_REFUSED, /* 401: it is bad */
-    OIDC_NO_KEYS, /* 503: its key is not known, and the issuer could not be asked whether it is one
-                   * of its keys within wait_ms */
+    OIDC_NO_KEYS, /* 503: its key is not known, and the issuer did not answer within wait_ms */
 };
-/* Verifies the token. *ret is the caller's to free, *issuer lives as long as o; *v is untouched.
- * Else *v says why not. */
+/* Verifies the token. VERIFIED: *ret is the caller's to free, *issuer lives as long as o, *v is
+ * untouched. Otherwise *v says why not. */
 enum oidc_result oidc_verify(struct oidc *o, struct str token, int wait_ms, struct jwt **ret,
                              struct str *issuer, struct verdict *v) MUST_CHECK;
 
-/* Whether that issuer, of oidc_verify, may speak for the owner of owner/repo. GitHub and Buildkite
- * may for all: they prove it by themselves, or the providers file says who. 403 otherwise. */
+/* Whether that issuer, from oidc_verify, may speak for the owner of owner/repo. GitHub and
+ * Buildkite may for every owner: their tokens prove it, or the providers file does. False: 403. */
 bool oidc_owner_check(const struct oidc *o, struct str issuer, struct str repo,
                       struct verdict *v) MUST_CHECK;
 

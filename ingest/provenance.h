@@ -1,6 +1,6 @@
-/* How we know that a callback answers a dispatch of ours, and for which pull request and commit.
- * Nothing of it is ever taken from the callback's body, but for the commit of a self-report: that
- * is a claim, and `self` says so to whoever reads the record. PURE.
+/* Which dispatch of ours a callback answers, for which pull request and commit, and how that is
+ * known. Nothing of it comes from the callback's body, except the commit of a self-report; `self`
+ * then says so to whoever reads the record. PURE.
  *
  *   nightly, periodic ─▶ self       callback_token ─▶ token (a bad one: 403)
  *   otherwise the dispatch record in Redis: there ─▶ record
@@ -28,12 +28,12 @@ const char *provenance_name(enum provenance_kind kind); /* "token", "record", "p
 struct provenance {
     enum provenance_kind kind;
     int64_t pr;                 /* 0: none, or not known yet */
-    char head_sha[SHA_MAX + 1]; /* SELF: claimed, "" when it names none; else proven */
+    char head_sha[SHA_MAX + 1]; /* SELF: not proven, "" when the body names none; else proven */
     int64_t dispatched_ms;      /* 0: not known yet */
 };
 
 void provenance_of_self(const struct callback *fields, struct provenance *ret);
-/* token: verified. 403 when it speaks of another delivery or repository. */
+/* token: verified. False: 403, it names another delivery or repository. */
 bool provenance_of_token(const struct callback *fields, struct str repo,
                          const struct callback_token *token, struct provenance *ret,
                          struct verdict *v) MUST_CHECK;
@@ -51,7 +51,7 @@ struct dispatch_lookup {
 bool provenance_of_lookup(const struct callback *fields, const struct dispatch_lookup *lookup,
                           int64_t now_ms, struct provenance *ret, struct verdict *v) MUST_CHECK;
 
-/* When a delivery was made: GitHub's delivery ids are UUIDs of version 1, which hold the time
+/* When a delivery was created: GitHub's delivery ids are UUIDs of version 1, which hold the time
  * (RFC 9562 section 5.1). False for other ids. */
 bool delivery_time(struct str delivery, int64_t *wall_ms);
 

@@ -1,5 +1,5 @@
-/* What is to become of a request: go on with it, or answer it now. PURE modules fill one;
- * responder.c sends it. */
+/* What to do with a request: go on with it, or answer it now. PURE modules fill one; responder.c
+ * sends it. */
 #ifndef CRCR_INGEST_VERDICT_H
 #define CRCR_INGEST_VERDICT_H
 
@@ -11,16 +11,17 @@ struct verdict {
     int status;         /* 0: go on */
     const char *reason; /* a literal for logs and metrics: "signature_bad" */
     int retry_after_s;  /* 0: no Retry-After */
-    char text[512];     /* what becomes {"detail": …}; below 400: the whole body, JSON */
+    char text[512]; /* 400 and above: the text of {"detail": …}; below: the complete body, JSON */
 };
 
-/* The three return false, so that a checking function can end with them; true means go on. */
+/* The three return false, so that a check can end with `return verdict_…`; a check returns true to
+ * go on. */
 bool verdict_refuse(struct verdict *v, int status, const char *reason, const char *format, ...)
     PRINTF_LIKE(4, 5);
 /* With Retry-After. */
 bool verdict_later(struct verdict *v, int status, const char *reason, int retry_after_s,
                    const char *format, ...) PRINTF_LIKE(5, 6);
-/* 200: it is fine, and none of our business. */
+/* 200: valid, but not for us. */
 bool verdict_ignore(struct verdict *v, const char *reason, const char *body);
 
 #endif

@@ -1,4 +1,4 @@
-/* POST /github/webhook: what becomes of a webhook, and its way to the responder. */
+/* POST /github/webhook: checks a webhook, and gives it to the responder. */
 #ifndef CRCR_INGEST_WEBHOOK_H
 #define CRCR_INGEST_WEBHOOK_H
 
@@ -24,12 +24,12 @@ struct webhook_route {
 
 /* Before the body is read. */
 void webhook_begin(const struct webhook_route *route, struct http_exchange *x);
-/* With the whole body; on a thread of the HTTP server, which it never holds up. */
+/* With the complete body; on a thread of the HTTP server, which it never blocks. */
 void webhook_handle(const struct webhook_route *route, struct http_exchange *x);
 
 /* ---- the rules: PURE ------------------------------------------------------------------------ */
 
-/* The headers that count; absent ones are STR_NONE. */
+/* The headers that are looked at; absent ones are STR_NONE. */
 struct webhook_head {
     struct str signature;   /* X-Hub-Signature-256 */
     struct str event;       /* X-GitHub-Event */
@@ -39,7 +39,7 @@ struct webhook_head {
     struct str content_type;
 };
 
-/* The record to publish. The value is decoded when that is not NULL, else the body itself. */
+/* The record to publish. Its value is `decoded` if that is not NULL, else the body itself. */
 struct webhook_record {
     struct event event; /* borrows from the head and from facts */
     struct event_facts facts;
@@ -48,16 +48,16 @@ struct webhook_record {
     size_t decoded_len;
 };
 
-/* What can be known before the body is read: form of the signature, target, event. */
+/* The checks that need no body: form of the signature, target, event. */
 bool webhook_head_check(const struct webhook_rules *rules, const struct webhook_head *head,
                         struct verdict *v) MUST_CHECK;
-/* All steps, in their order. True: publish *ret, the caller's to clear. */
+/* All checks, in their order. True: publish *ret, the caller's to clear. */
 bool webhook_check(const struct webhook_rules *rules, const struct webhook_head *head,
                    struct str body, int64_t received_ms, struct webhook_record *ret,
                    struct verdict *v) MUST_CHECK;
 void webhook_record_clear(struct webhook_record *r);
 
-/* Webhooks that were set up with content type application/x-www-form-urlencoded: the JSON is in the
+/* For webhooks with the content type application/x-www-form-urlencoded, which have the JSON in the
  * field "payload". */
 /* True when a Content-Type header says that the body is a form; parameters are ignored. */
 bool form_is(struct str content_type);

@@ -3,12 +3,12 @@
  *
  *   request line + headers ─▶ begin (may reply at once: the body is then not read)
  *   body (counted against max_inflight_bytes) ─▶ handle ─▶ http_reply, now or later, once
- *   deadline_ms after the last byte with no reply ─▶ late answers 503; a later http_reply is
- * ignored
+ *   deadline_ms after the last byte without a reply ─▶ 503; a later http_reply is ignored
  *
- * At a limit the client that has been due longest is cut off, never the newest. At max_connections:
- * one that has not sent its head or body, or not read its answer. At max_inflight_bytes: one whose
- * body is incomplete, with 503. Complete requests are always answered.
+ * At a limit the server ends the connection of the client that has been overdue longest, never of
+ * the newest. At max_connections: one that has not sent its head or body, or not read its answer.
+ * At max_inflight_bytes: one whose body is incomplete, with 503. Complete requests are always
+ * answered.
  *
  * A head that two servers could read differently is answered 400 (http_server_head.h). A 4xx answer
  * closes its connection. */
@@ -28,7 +28,7 @@ struct http_route {
     const char *path; /* exact (a trailing slash is accepted), or a prefix when it ends in a star */
     http_exchange_fn
         *begin; /* may be NULL; runs before the body is read; may http_reply to refuse */
-    http_exchange_fn *handle; /* the whole body is there; must http_reply now or later */
+    http_exchange_fn *handle; /* the body is complete; must http_reply now or later */
     size_t max_body_bytes;    /* more: 413. Checked on Content-Length first, then while reading */
     int deadline_ms;          /* 0: none */
     int body_ms; /* the body must be complete so long after the head, else 408; 0: no limit */
@@ -47,10 +47,10 @@ struct http_server_options {
     int threads;              /* 0: 1 */
     int max_connections; /* 0: 10,000. At most 3/4 of the process's descriptor limit; more wait in
                             the backlog. From 7/8 of them on, each new one ends the one that has
-                            been due longest */
+                            been overdue longest */
     int max_connections_per_address; /* 0: no limit; each thread counts on its own */
-    int idle_timeout_s; /* 0: 30. Cut off is a client that sends nothing for so long, takes three
-                           times as long for one request, or 10 s for its head */
+    int idle_timeout_s; /* 0: 30. Ends the connection of a client that sends nothing for so long,
+                           takes three times as long for one request, or 10 s for its head */
     size_t max_inflight_bytes;  /* bodies in hand of all requests; 0: no limit. Beyond it the oldest
                                    incomplete one ends, else this one: 503 + Retry-After */
     const char *json_error_key; /* errors of the server itself are {"detail": "…"} */
@@ -79,8 +79,8 @@ struct str
 http_path(const struct http_exchange *x); /* percent-decoded; a trailing slash taken off */
 struct str http_header(const struct http_exchange *x, const char *name);
 struct str http_query(const struct http_exchange *x, const char *name); /* decoded */
-/* The address of the client, or of the proxy in front of us. Of an IPv6 address only the first
- * half, which belongs to one customer. Before the reply. */
+/* The address of the client, or of the proxy that it came through. Of an IPv6 address only the
+ * first half, which belongs to one customer. Before the reply. */
 #define HTTP_ADDRESS_SIZE 48
 struct str http_address(const struct http_exchange *x, char to[HTTP_ADDRESS_SIZE]);
 /* All headers, and all query parameters, in their order; those past HEADERS_MAX are left out. */
@@ -101,8 +101,9 @@ bool http_reply(struct http_exchange *x, int status, const char *content_type,
 bool http_reply_lent(struct http_exchange *x, int status, const char *content_type,
                      const struct headers *extra, struct str body, void (*release)(void *owner),
                      void *owner);
-/* Call it when lent bodies take too much memory. Soon ends the connection, on x's thread, whose
- * client has been reading its answer for longest, if any. Before x is answered. Any thread. */
+/* For when lent bodies take too much memory. Soon, on x's thread, ends the connection whose client
+ * has been reading its answer longest, if there is one. Call it before x is answered. Any thread.
+ */
 void http_end_slowest_reader(struct http_exchange *x);
 /* Instead of a reply: closes the connection without a byte of an answer, like a crashed server. For
  * the simulator. */

@@ -1,10 +1,10 @@
-/* Ambiguous request heads, for http_server.c. A proxy in front of us and we must see the same
- * request, with the same end and path (request smuggling, RFC 9112 section 11.2).
+/* Ambiguous request heads, for http_server.c. We must see the same request as a proxy before us,
+ * with the same end and path (request smuggling, RFC 9112 section 11.2).
  *
- * libmicrohttpd refuses the rest itself. 1.0 (Debian 13): a bare LF or CR, NUL, a folded line, a
- * blank in or before a name. 0.9.75 (Debian 12) accepts LF as the end of a line (as RFC 9112
+ * libmicrohttpd refuses other faults itself. 1.0 (Debian 13): a bare LF or CR, NUL, a folded line,
+ * a blank in or before a name. 0.9.75 (Debian 12) accepts LF as the end of a line (as RFC 9112
  * section 2.2 allows), drops what follows a NUL, and appends a folded line's text to the name; its
- * API does not show this. Every 4xx closes the connection, so bytes hidden in or behind a refused
+ * API does not show this. Every 4xx closes the connection, so bytes hidden in or after a refused
  * request are never read as a request. */
 #ifndef CRCR_IO_HTTP_SERVER_HEAD_H
 #define CRCR_IO_HTTP_SERVER_HEAD_H

@@ -1,6 +1,6 @@
 /* The connections of one loop of http_server.c, and the deadline of each client: to send a head, to
- * send a body, or to read an answer. A client that is late is cut off. If room is needed, the one
- * that has been due longest is. Only the loop's thread uses them. */
+ * send a body, or to read an answer. A client past its deadline is cut off. If room is needed, the
+ * one whose deadline has run longest is. Only the loop's thread uses them. */
 #ifndef CRCR_IO_HTTP_SERVER_PEER_H
 #define CRCR_IO_HTTP_SERVER_PEER_H
 
@@ -13,8 +13,8 @@ struct http_exchange;
 struct loop;
 
 struct http_peers {
-    struct http_peer *first; /* of those that are due, the one that has been longest */
-    size_t n, crowd;         /* with more than that, each new one ends the first that is due */
+    struct http_peer *first; /* of the clients with a deadline, the one that has had it longest */
+    size_t n, crowd;         /* with more than that, each new one ends the first */
     int64_t idle_ms, request_limit_ms; /* between requests; for one, however busy the client */
 };
 

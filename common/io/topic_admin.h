@@ -11,7 +11,8 @@ struct topic_admin;
 /* Does not connect yet. */
 enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *options,
                          int timeout_ms, struct why *why) MUST_CHECK;
-/* One of which topic_admin_lag was not answered may stay until the process ends. */
+/* NULL is fine. While an answer to topic_admin_lag is outstanding, memory is kept until the process
+ * ends. */
 void topic_admin_free(struct topic_admin *a);
 
 enum topic_state {
@@ -47,29 +48,29 @@ struct partition_lag {
     int64_t committed; /* -1: the group never committed there */
     int64_t first;     /* the oldest record that is there */
     int64_t end;
-    int64_t lag; /* what a reader would read: up to the end, of what is there */
+    int64_t lag; /* records that the group has still to read, of those that are there */
 };
-/* For each group one entry for each partition of the topics, sorted: *n entries of the first group,
- * *n of the second, …; *ret is the caller's to free. ERR_STOP names a topic that is missing. */
+/* One entry for each group and partition, sorted: *n of the first group, *n of the second, …; *ret
+ * is the caller's to free. ERR_STOP names a topic that is missing. */
 enum err topic_admin_lag(struct topic_admin *a, const char *const *groups, size_t n_groups,
                          const char *const *topics, size_t n_topics, struct partition_lag **ret,
                          size_t *n, struct why *why) MUST_CHECK;
 
-/* Whether there is more to read of partitions than was read: at[i].offset is one past what was, -1
- * when nothing was, nor was the end heard. *ret is the index of the first that has more, -1 when
- * none has. ERR_RETRY: not known, e.g. while a leader is unavailable. */
+/* Whether partitions have more to read. at[i].offset: one past what was read; -1: nothing was, and
+ * the end is not known. *ret: the index of the first that has more, -1 when none has. ERR_RETRY:
+ * not known, e.g. while a leader is unavailable. */
 enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *at, size_t n,
                             ptrdiff_t *ret, struct why *why) MUST_CHECK;
 
-/* A record that is asked for: the one at that place, or the next one that is there where compaction
- * or retention took it. */
+/* A record to read: the one at that offset, or the next one where compaction or retention removed
+ * it. */
 struct topic_want {
     struct topic_position at; /* its topic is borrowed for the call */
     void *user;               /* the record's */
 };
 /* The record is valid during the call. */
 typedef void topic_found_fn(const struct record *record);
-/* Calls found at most once for each of n, in any order; not where nothing more is there.
+/* Calls found at most once for each of n, in any order; not at all where no record follows.
  * ERR_RETRY: timeout_ms passed before all were read. */
 enum err topic_admin_read(struct topic_admin *a, const struct topic_want *wants, size_t n,
                           int timeout_ms, topic_found_fn *found, struct why *why) MUST_CHECK;

@@ -45,8 +45,8 @@ enum err topic_client_configure(struct topic_client *c, const struct kafka_optio
 /* Creates the handle; takes over conf also when it fails. */
 enum err topic_client_open(struct topic_client *c, bool producer, struct rd_kafka_conf_s *conf,
                            struct why *why) MUST_CHECK;
-/* All of it for a consumer that reads what rd_kafka_assign gives it, without a group. defaults:
- * NULL, those of who reads whole topics. */
+/* Both for a consumer without a group, which reads what rd_kafka_assign gives it. defaults NULL:
+ * those for reading topics from end to end. */
 enum err topic_client_open_groupless(struct topic_client *c, const struct kafka_options *options,
                                      const topic_setting *defaults, struct why *why) MUST_CHECK;
 /* Ends the handle, if there is one; a consumer has left its group before. Takes one that is zeroed
@@ -69,7 +69,7 @@ void topic_client_record(const struct rd_kafka_message_s *message, struct record
 void topic_client_wake(struct rd_kafka_queue_s *queue, const struct wake *wake);
 /* Stops fetching a partition, or goes on. */
 void topic_client_pause(struct topic_client *c, const char *topic, int32_t partition, bool pause);
-/* The metadata of the whole cluster; ERR_RETRY when no broker answers in timeout_ms. */
+/* The cluster's metadata; ERR_RETRY when no broker answers in timeout_ms. */
 enum err topic_client_metadata(struct topic_client *c, int timeout_ms,
                                const struct rd_kafka_metadata **ret, struct why *why) MUST_CHECK;
 /* How many partitions the topic has; 0: there is no such topic. */
@@ -88,10 +88,10 @@ struct topic_end {
     int64_t end;   /* one past the newest */
 };
 
-/* ends[i] becomes that of the list's i-th partition. Waits at most timeout_ms, twice. ERR_RETRY:
- * one was not reported, named; or none, for librdkafka does not say whose leader is unavailable.
- * rd_kafka_query_watermark_offsets (librdkafka 2.0.2) would wait beyond its time-out for a broker
- * that is unavailable, and asks each partition on its own. */
+/* ends[i] becomes that of the list's i-th partition. Waits at most timeout_ms, twice. ERR_RETRY: at
+ * least one was not reported; why names it if librdkafka does. (rd_kafka_query_watermark_offsets of
+ * librdkafka 2.0.2 waits beyond its timeout for a broker that is unavailable, and asks one
+ * partition at a time.) */
 enum err topic_client_ends(struct topic_client *c, const struct rd_kafka_topic_partition_list_s *of,
                            int timeout_ms, struct topic_end *ends, struct why *why) MUST_CHECK;
 /* The list's offsets are times, wall-clock ms. Each becomes the offset of the first record of that

@@ -1,7 +1,7 @@
-/* Reads topics from some place on, without a group: every process sees every record. It follows
- * them (`allowlist`, and tools that look into a topic), or with to_ends ends where they ended (to
- * rebuild what was made of them). What retention removes ahead of it is not reported: it never
- * promised to have read all, and begun a moment later it would not have seen it. One thread. */
+/* Reads topics from an offset or a time on, without a group: every process sees every record. It
+ * goes on with new records (the topic `allowlist`, crcrctl), or with to_ends stops at the ends that
+ * the topics had at the start (a rebuild). Records that retention removes before they are read are
+ * not reported. One thread. */
 #ifndef CRCR_IO_TOPIC_FOLLOWER_H
 #define CRCR_IO_TOPIC_FOLLOWER_H
 
@@ -9,7 +9,8 @@
 
 struct topic_follower;
 
-/* Where a topic is begun; or a time, wall clock in ms, and what is older does not come. */
+/* Where to begin in a topic. Any other value is a time, wall clock in ms: older records are left
+ * out. */
 #define FOLLOW_BEGINNING 0
 #define FOLLOW_END       (-1)
 
@@ -18,48 +19,48 @@ struct topic_follower_options {
     const char *const *topics;
     size_t n_topics;
     const int64_t *from; /* each; NULL: all from the beginning */
-    /* Reads to the ends that the topics had when it began: first all of one topic, then all of the
-     * next. What comes in meanwhile is not read. What a topic lost meanwhile (made anew, an unclean
-     * election) is waited for: who reads must begin anew when nothing comes. */
+    /* Reads up to the ends that the topics had at the start, one topic after the other. Records
+     * that come later are not read. If a topic loses records meanwhile (created again, unclean
+     * election), it waits for them: when nothing comes the caller must start again. */
     bool to_ends;
-    bool once; /* the start asks for offsets once: for who tries again by itself */
+    bool once; /* the start asks for offsets only once: the caller tries again by itself */
 };
 
-/* Asks the brokers for the topics' partitions, waiting 5 s at most, and where there are times for
- * their offsets, again for 15 s while they have no leader. With to_ends it asks for the ends, too,
- * and nothing again. ERR_RETRY: none answered. ERR_STOP: a topic is missing (named). Partitions
- * added later are not followed.
+/* Asks the brokers for the topics' partitions, 5 s at most. Where `from` has times it asks for
+ * their offsets, too, again for 15 s while a partition has no leader. With to_ends it asks for the
+ * ends, and for each thing only once. ERR_RETRY: none answered. ERR_STOP: a topic is missing
+ * (named). Partitions added later are not followed.
  *
- * *f is NULL the first time, and the caller's also after an error: then it is for the next try, or
- * topic_follower_free, alone. Who tries again and again keeps it, for to free it takes as long as a
- * name server that does not answer. */
+ * *f is NULL the first time. After an error it is the caller's, too, but only for the next try or
+ * topic_follower_free. Keep it while you try again: freeing it can take as long as a name server
+ * that does not answer. */
 enum err topic_follower_start(struct topic_follower **f,
                               const struct topic_follower_options *options,
                               struct why *why) MUST_CHECK;
 void topic_follower_free(struct topic_follower *f);
-/* The next record, valid until the next call; NULL when none came in timeout_ms, or with to_ends
- * all was read. Order holds in a partition. */
+/* The next record, valid until the next call. NULL when none came in timeout_ms, or with to_ends
+ * all was read. Records of one partition come in order. */
 const struct record *topic_follower_next(struct topic_follower *f, int timeout_ms);
 /* True once everything that was there when the follower started has been handed out. */
 bool topic_follower_caught_up(const struct topic_follower *f);
-/* Of how many partitions something is still to come that was there at the start, when nothing such
- * has come for silent_ms; *first is one of them, its topic borrowed from f. */
+/* Counts the partitions with records still to come that were there at the start, once none of these
+ * has come for silent_ms. *first is one of them; its topic is borrowed from f. */
 size_t topic_follower_behind(const struct topic_follower *f, int64_t silent_ms,
                              struct topic_position *first);
-/* With to_ends. */
+/* The progress with to_ends. */
 struct topic_follower_seen {
     size_t topic; /* the index of the one that is being read; n_topics when all were */
-    /* Offsets between the places where it began and the ends, and how many of them are passed.
-     * Compaction leaves gaps: these are no counts of records. */
+    /* Offsets from where it began to the ends, and how many of them are passed. Compaction leaves
+     * gaps: there may be fewer records. */
     int64_t total, done;
 };
 struct topic_follower_seen topic_follower_seen(const struct topic_follower *f);
-/* True once for each time that every broker was lost: why says which and what to do. Nothing else
- * is to be done but to go on: it comes back by itself. */
+/* True once each time that all brokers became unavailable: why says which and what to do. Go on
+ * reading: it connects again by itself. */
 bool topic_follower_lost(struct topic_follower *f, struct why *why);
-/* True when nothing was read for 90 s though there is more: librdkafka may ask a broker that no
- * longer leads the partition (its pull request 5593), and only a new follower reads on. Asks the
- * brokers, 4 s at most, each 30 s in which nothing comes, and wants the same answer twice. */
+/* True when nothing was read for 90 s though there is more: only a new follower reads on.
+ * (librdkafka may ask a broker that no longer leads the partition: its pull request 5593.) Each 30
+ * s without a record it asks the brokers, 4 s at most; it needs the same answer twice. */
 bool topic_follower_stalled(struct topic_follower *f, struct why *why);
 
 #endif

@@ -14,20 +14,21 @@ struct topic_writer;
 
 struct topic_writer_options {
     struct kafka_options kafka;
-    /* 0: 7,000. After that a record is reported ERR_UNKNOWN. A time that is given is also TCP's
-     * (RFC 9293 section 3.8.3): what waits in the kernel for a network that is cut goes as well. */
+    /* 0: 7,000. After that a record is reported ERR_UNKNOWN. Any other value is also TCP's user
+     * timeout (RFC 9293 section 3.8.3), so that the kernel does not send the record once a cut
+     * network is back. */
     int message_timeout_ms;
-    /* A record waits 5 ms for others: a batch costs the broker about as much as one record. Not
-     * where somebody waits for it: ingest (GitHub, a job), the router (a dispatch), tools (an
-     * operator). */
+    /* A record waits 5 ms for others: a batch costs the broker about as much as one record. False
+     * where somebody waits for the record: ingest (GitHub, a job), the router (a dispatch), tools
+     * (an operator). */
     bool lingers;
     bool own_thread;   /* a thread of the writer serves the reports; else topic_writer_poll does */
     struct wake *wake; /* woken when reports wait for topic_writer_poll; borrowed, may be NULL */
 };
 
 /* Called once for each record. OK: stored, at says where. ERR_UNKNOWN: no acknowledgement was seen,
- * it may be stored. ERR_REFUSE: the broker refused this record for good (too large). ERR_RETRY: it
- * takes none now (not authorised, no such topic). On the writer's thread or inside
+ * it may be stored. ERR_REFUSE: the broker refused this record for good (too large). ERR_RETRY: the
+ * broker takes no records now (not authorised, no such topic). On the writer's thread or inside
  * topic_writer_poll/flush. */
 typedef void topic_written_fn(void *opaque, enum err err, const struct topic_position *at,
                               const char *reason);
@@ -72,8 +73,8 @@ enum err topic_writer_check(struct topic_writer *w, const char *const *topics, s
                             int timeout_ms, struct why *why) MUST_CHECK;
 /* Records not reported yet. */
 size_t topic_writer_pending(struct topic_writer *w);
-/* True once librdkafka reported a fatal error before anything was stored, so that a new producer
- * would not do better: the process must end and say why. */
+/* True once librdkafka reported a fatal error before anything was stored: a new producer would
+ * fail, too. The process must end and say why. */
 bool topic_writer_fatal(struct topic_writer *w, struct why *why);
 
 #endif

@@ -14,10 +14,11 @@ struct allowlist_read {
     char *text, *source, sha[65];
     int64_t fetched_ms;
     struct demotions *demotions; /* in force; NULL: none */
-    size_t unreadable;           /* records; what was in force stays, as in the daemons */
+    size_t unreadable; /* records that could not be read; the version before them stays, as in the
+                          daemons */
 };
 
-/* From the first version on. *ret is to be cleared, also after an error. */
+/* Reads the topic from its beginning. *ret must be cleared, also after an error. */
 enum err allowlist_read(const struct ctl *ctl, struct allowlist_read *ret,
                         struct why *why) MUST_CHECK;
 void allowlist_read_clear(struct allowlist_read *r);

@@ -1,5 +1,5 @@
-/* GET requests to GitHub as the App, one after the other: limits are waited out, lost
- * answers asked for again. */
+/* GET requests to GitHub as the App, one after the other. Rate limits are waited for; a request
+ * without an answer is sent again. */
 #ifndef CRCR_CTL_APP_API_H
 #define CRCR_CTL_APP_API_H
 
@@ -16,15 +16,15 @@ void app_api_free(struct app_api *a);
 #define CURSOR_SIZE 256
 struct app_request {
     const char *path;
-    struct str repo; /* as the App's installation on it; absent: as the App */
+    struct str repo; /* as the App's installation on that repository; absent: as the App */
     bool raw;        /* a file's own bytes */
     bool once;       /* ERR_UNKNOWN after the first try */
-    char *cursor; /* CURSOR_SIZE bytes for that of the next page, "" when there is none; or NULL */
+    char *cursor;    /* CURSOR_SIZE bytes for the next page's, "" when there is none; or NULL */
 };
-/* The body of a 2xx into body (reset first). *status, unless NULL: what GitHub answered, 0 when
- * there was no answer. ERR_REFUSE: GitHub refused for good, or the body is larger than the buffer
- * may be. ERR_UNKNOWN: 5xx, or no answer to what was sent, after several tries. ERR_RETRY: nobody
- * to send it to, or 401, after as many; or the program is to stop. */
+/* Puts the body of a 2xx into body (reset first). *status, unless NULL: what GitHub answered, 0
+ * without an answer. ERR_REFUSE: GitHub refused for good, or the body does not fit the buffer.
+ * ERR_UNKNOWN: 5xx, or no answer, after several tries. ERR_RETRY: no connection, or 401, after as
+ * many; or the program is to stop. */
 enum err app_api_get(struct app_api *a, const struct app_request *wanted, struct buf *body,
                      int *status, struct why *why) MUST_CHECK;
 

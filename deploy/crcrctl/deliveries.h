@@ -1,5 +1,5 @@
 /* What GitHub remembers of the App's webhooks: attempts, grouped by delivery (GUID), and which of
- * these nobody has. https://docs.github.com/en/rest/apps/webhooks PURE.
+ * these were never received. https://docs.github.com/en/rest/apps/webhooks PURE.
  *
  *   attempt 2xx ──▶ delivered        not answered yet ──▶ pending (the next run looks again)
  *   none of ours ─▶ skipped          in `events` already ──▶ stored
@@ -25,7 +25,7 @@ struct delivery {
     struct str guid;
     int64_t id; /* of its newest attempt: each has the payload */
     int64_t first_ms;
-    bool has_first; /* the attempt that was no redelivery is among those seen */
+    bool has_first; /* the first attempt (no redelivery) was seen */
     enum event_kind kind;
     enum delivery_state state;
     const char *skipped; /* SKIPPED: why, a literal */
@@ -34,20 +34,20 @@ struct delivery {
 struct deliveries {
     struct table by_guid; /* of struct delivery */
     size_t attempts;
-    size_t n_malformed; /* GUIDs that can be none: skipped */
+    size_t n_malformed; /* malformed GUIDs: skipped */
 };
 
 void deliveries_init(struct deliveries *d);
 void deliveries_clear(struct deliveries *d);
 /* Adds one page of GET /app/hook/deliveries, newest first. *older: an attempt before since_ms was
- * met (it and those after it are left out), so no further page is needed. ERR_REFUSE: not such a
- * page. */
+ * reached; it and those after it are left out, and no further page is needed. ERR_REFUSE: the page
+ * is malformed. */
 enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms, int64_t now_ms,
                         bool *older, struct why *why) MUST_CHECK;
-/* What an attempt delivered counts as missing all the same: for a Kafka that lost what was answered
- * with 2xx. */
+/* Delivered ones count as missing, too: for a Kafka that lost records after they were answered 2xx.
+ */
 void deliveries_doubt(struct deliveries *d);
-/* NULL: not among them. */
+/* NULL: unknown. */
 struct delivery *deliveries_find(const struct deliveries *d, struct str guid);
 /* Those in state MISSING, oldest first; *ret is the caller's to free, its elements are not. */
 size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret);

@@ -1,6 +1,6 @@
-/* What is done with entries of the dead-letter queue (common/model/dlq_entry.h). A resolution is
- * written after the entry was put back and acknowledged: who dies in between puts
- * it back once more, which claims make harmless for dispatches. PURE. */
+/* Replays and drops entries of the dead-letter queue (common/model/dlq_entry.h). A resolution is
+ * written after the entry was put back and acknowledged: if crcrctl dies in between, the next run
+ * puts it back once more; claims make that harmless for dispatches. PURE. */
 #ifndef CRCR_CTL_DLQ_H
 #define CRCR_CTL_DLQ_H
 
@@ -13,7 +13,7 @@
 
 struct dlq_place dlq_place_of(const struct record *record);
 
-/* What is wanted; empty text and 0 want everything. repo: any of the record's. */
+/* Selects entries; empty text and 0 match everything. repo: any of the record's. */
 #define DLQ_MAX_PLACES 1000
 struct dlq_filter {
     struct str class, repo, delivery;
@@ -25,13 +25,13 @@ struct dlq_filter {
 bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
                  const struct dlq_entry *entry);
 
-/* Where an entry goes back to, and its headers there: as they were, attempt 1, without what the
- * queue or a delay added, and with `dlq` (its place here, for trace). ERR_REFUSE: it came from
- * nowhere that it could go back to (a row of `results` could take the place of a newer one), or
- * only a part of it was kept. Strings are borrowed from the record. */
+/* Where an entry goes back to, and its headers there: the original ones, attempt 1, without those
+ * of the queue or a delay, and with `dlq` (its offset in the queue, for trace). ERR_REFUSE: its
+ * topic takes nothing back (a row of `results` could replace a newer one), or only a part of it was
+ * kept. Strings are borrowed from the record. */
 enum err dlq_unpark(const struct topics *topics, const struct record *record, enum topic *target,
                     struct headers *to, struct why *why) MUST_CHECK;
-/* The headers of its resolution: what identifies the entry, `resolves` and `class`. */
+/* The headers of an entry's resolution: those that identify it, `resolves` and `class`. */
 void dlq_resolution_headers(const struct record *record, enum dlq_state state, int64_t now_ms,
                             struct headers *to);
 

@@ -8,22 +8,22 @@
 #include "../../common/base/buf.h"
 #include "../../common/base/json_put.h"
 
-/* Text from outside. In a line: controls (C0, DEL, C1), marks that turn the direction (str_turn_at)
- * and bytes that are no UTF-8 become blanks. */
+/* For text from outside. On one line: control characters (C0, DEL, C1), marks that change the
+ * direction (str_turn_at) and bytes that are no UTF-8 become blanks. */
 void clean_line(struct buf *to, struct str text);
-/* A whole text: newlines and tabs stay, the others of these become \xNN. */
+/* On several lines: newlines and tabs stay; the other ones above become \xNN. */
 void clean_text(struct buf *to, struct str text);
-/* In one line, what is formatted; a newline at the end of the format ends the line. */
+/* Formats one line, cleaned; a newline at the end of the format ends it. */
 void clean_printf(struct buf *to, const char *format, ...) PRINTF_LIKE(2, 3);
 void clean_vprintf(struct buf *to, const char *format, va_list args) PRINTF_LIKE(2, 0);
-/* As a line; "" as "-"; then blanks up to width, and one more. */
+/* The text, "-" if empty, padded with blanks to width, and one blank more. */
 void put_padded(struct buf *to, const char *text, size_t width);
 
-/* Into a fixed array, cut to fit; COPY where characters end. */
+/* Copies into a fixed array, cut to fit; COPY cuts between characters. */
 #define COPY(to, from)  ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))
 #define FORMAT(to, ...) ((void)snprintf((to), sizeof(to), __VA_ARGS__))
 
-/* A member of an object, beside those of json_put.h: also below 0. */
+/* A number as a member of an object; unlike json_put.h's, negative ones, too. */
 void json_int(struct buf *to, const char *name, int64_t value);
 
 #endif

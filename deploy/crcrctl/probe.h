@@ -1,5 +1,5 @@
-/* What is missing between a repository and its results on the HUD or the pull request: facts in,
- * one line a check out, each with what to do next (deploy/downstream/README.md). PURE. */
+/* What keeps a repository's results from the HUD or the pull request: facts in, one line for each
+ * check out, with what to do next (deploy/downstream/README.md). PURE. */
 #ifndef CRCR_CTL_PROBE_H
 #define CRCR_CTL_PROBE_H
 
@@ -12,26 +12,26 @@
  */
 struct workflow_events {
     bool listens;      /* to repository_dispatch at all */
-    bool pull_request; /* to that type of it; a workflow that names no types takes them all */
+    bool pull_request; /* to that event type; a workflow without types takes all */
     bool push;
 };
 
-/* name is for the error. ERR_REFUSE: it cannot be read: not YAML, or something that our reader does
- * not take (anchors, tags). */
+/* name: for the error. ERR_REFUSE: not YAML, or something that our reader does not take (anchors,
+ * tags). */
 enum err workflow_file_read(struct str yaml, const char *name, struct workflow_events *ret,
                             struct why *why) MUST_CHECK;
 
-/* What an answer was. */
+/* How a question was answered. */
 enum probe_asked {
-    PROBE_NOT_ASKED, /* no credentials, or it would be of no use; text says why */
+    PROBE_NOT_ASKED, /* no credentials, or not needed; text says why */
     PROBE_NO_ANSWER,
     PROBE_REFUSED, /* GitHub said no: text */
     PROBE_ANSWERED,
 };
 
-#define PROBE_TEXT 640 /* a struct why, and some words */
+#define PROBE_TEXT 640 /* the text of a struct why, and some words */
 
-/* The newest of something in the topics. */
+/* The newest record of a kind in the topics. */
 struct probe_seen {
     int64_t at_ms; /* 0: none */
     char delivery[DELIVERY_MAX + 1];
@@ -41,7 +41,7 @@ struct probe_seen {
 
 struct probe_facts {
     struct str repo;
-    int64_t since_ms; /* how far back the topics were looked at */
+    int64_t since_ms; /* how far back the topics were read */
 
     const struct allowlist *list;    /* NULL: none has been published */
     const char *source;              /* of the list */
@@ -54,7 +54,7 @@ struct probe_facts {
     enum probe_asked workflows;
     char workflows_text[PROBE_TEXT];
     size_t n_workflows;
-    char listening[PROBE_TEXT];    /* the file that listens best; "": none */
+    char listening[PROBE_TEXT];    /* the file that listens to most; "": none does */
     struct workflow_events events; /* of it */
     char unreadable[PROBE_TEXT];   /* why one of them could not be read, or "" */
 
@@ -75,7 +75,7 @@ struct probe_line {
 #define PROBE_LINES 6
 
 void probe_check(const struct probe_facts *facts, struct probe_line to[PROBE_LINES]);
-/* Some line asks for something to be done. */
+/* Whether a line has something to do. */
 bool probe_has_todo(const struct probe_line lines[PROBE_LINES]);
 void probe_text(const struct probe_facts *facts, const struct probe_line lines[PROBE_LINES],
                 struct buf *to);

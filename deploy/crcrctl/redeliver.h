@@ -9,22 +9,23 @@
 
 #include "../../common/base/err.h"
 
-/* All but the first two is 0 at first, and the functions' own. */
+/* Set the first two; the others begin as 0 and belong to the functions. */
 struct redeliver_loop {
     int64_t look_ms;     /* how far back at most */
     int64_t every_ms;    /* between rounds at most */
     int64_t start_ms;    /* of the round */
-    bool sweeps;         /* it looks back all of look_ms */
-    int64_t complete_ms; /* start of the last one that left nothing */
-    int64_t swept_ms;    /* start of the last one that swept and came to its end */
-    int64_t pause_ms;    /* after the last one, if it left something */
+    bool sweeps;         /* it looks back the complete look_ms */
+    int64_t complete_ms; /* start of the last round that left nothing missing */
+    int64_t swept_ms;    /* start of the last complete sweep */
+    int64_t pause_ms;    /* after the last round, if it left something missing */
 };
 
-/* From which moment the round looks that begins at now_ms: a little before the last one that left
- * nothing began, but all of look_ms once a day, and until there is one. */
+/* Since when the round that begins at now_ms looks: a little before the start of the last round
+ * that left nothing missing; but all of look_ms once a day, and until there was such a round. */
 int64_t redeliver_loop_begin(struct redeliver_loop *loop, int64_t now_ms);
-/* How long to wait after the round, which ended with err and in which so many payloads failed.
- * After one that left something 30 s, then twice as long each time, at most every_ms. */
+/* How long to wait after the round. err: how it ended; failed: payloads that could not be
+ * published. After a round that left something missing: 30 s, doubled each time, at most every_ms.
+ */
 int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t failed);
 
 #endif

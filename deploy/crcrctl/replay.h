@@ -1,7 +1,8 @@
-/* Which records a `crcrctl replay` writes again, and as what. A replay has an id; each record that
- * it wrote says so (`replay`) and from where (`replay_of`), so that a replay is never replayed
- * itself. One that was ended begins anew under its id (--resume): for the claims of --again that is
- * the same replay, and what it wrote before is not sent again. PURE but for the verb. */
+/* Which records `crcrctl replay` writes again, and with which headers. A replay has an id. Its
+ * records carry it (`replay`) and the original's offset (`replay_of`), so that a replay is never
+ * replayed itself. A replay that was stopped starts again under its id (--resume): for the claims
+ * of --again it is the same replay, and what it wrote before is not sent again. PURE but for the
+ * verb. */
 #ifndef CRCR_CTL_REPLAY_H
 #define CRCR_CTL_REPLAY_H
 
@@ -10,18 +11,18 @@
 #include "../../common/model/limits.h"
 #include "dlq.h"
 
-/* What is wanted; empty text and 0 want everything. */
+/* Selects records; empty text and 0 match everything. */
 struct replay_filter {
     struct str delivery;
     int64_t pr;
-    int64_t since_ms, until_ms; /* of writing, wall clock; until is not among them */
+    int64_t since_ms, until_ms; /* when it was written, wall clock; until is exclusive */
     bool events;                /* a delivery that was stored more than once is replayed once */
-    struct table seen; /* of events, for that: to be cleared before each pass and at the end */
+    struct table seen;          /* of events, for that; clear it before each pass and at the end */
 };
 
-/* True when this record is to be written again. Asked of each, in order within its partition. */
+/* Whether to write this record again. Call it for each, in the order of its partition. */
 bool replay_wants(struct replay_filter *f, const struct record *record);
-/* The headers it is written with; borrows from the record. again: claims and age do not count. */
+/* The headers of the copy; borrows from the record. again: it ignores claims and age. */
 void replay_headers(const struct record *record, struct str id, bool events, bool again,
                     struct headers *to);
 

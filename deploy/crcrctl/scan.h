@@ -1,4 +1,4 @@
-/* Reads topics from a moment on, without a group: what looks into them shares this loop. */
+/* The loop of all verbs that read topics: from a moment on, without a group. */
 #ifndef CRCR_CTL_SCAN_H
 #define CRCR_CTL_SCAN_H
 
@@ -11,18 +11,19 @@ typedef bool scan_fn(void *opaque, const struct record *record);
 struct scan {
     unsigned topics; /* SCAN(TOPIC_…) | … */
     int64_t from_ms; /* wall clock; or FOLLOW_BEGINNING, 0; or FOLLOW_END */
-    bool follow;     /* goes on with what comes, until a signal */
-    bool quiet;  /* shows no progress; else who prints in the middle calls progress_end before */
-    size_t read; /* records so far */
+    bool follow;     /* goes on with new records, until a signal */
+    bool quiet;      /* shows no progress. Otherwise call progress_end before you print */
+    size_t read;     /* records so far */
 };
 #define SCAN(topic) (1u << (topic))
 
-/* Hands each record that is there to found, in order within a partition; ends when all that was
- * there has been read (follow: never), when found says so, or on a signal. ERR_RETRY: Kafka does
- * not answer, also in the middle; ERR_STOP: a topic is missing (named). */
+/* Calls found with each record, in order within a partition. Ends when all records that were there
+ * at the start are read (follow: never), when found returns false, or on a signal. ERR_RETRY: Kafka
+ * does not answer, also in the middle; ERR_STOP: a topic is missing (named). */
 enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                   struct why *why) MUST_CHECK;
-/* The same for who needs all of it: ERR_REFUSE when a signal ended it before (not with follow). */
+/* The same for a caller that needs every record: ERR_REFUSE when a signal ended it early (not with
+ * follow). */
 enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                   struct why *why) MUST_CHECK;
 

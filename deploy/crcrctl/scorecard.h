@@ -35,12 +35,12 @@ struct score_rule {
 extern const struct score_rule score_rules[SCORE_ITEMS];
 
 struct score_item {
-    int score;     /* what counts: 0 without evidence */
-    bool claimed;  /* the file says something of it */
-    bool measured; /* by the relay, whatever the file says */
+    int score;     /* the points that count: 0 without evidence */
+    bool claimed;  /* the file has the item */
+    bool measured; /* by the relay, which wins over the file */
     char evidence[SCORE_TEXT_MAX];
     char date[11];
-    char note[SCORE_TEXT_MAX]; /* why it does not count, or what was measured; "" */
+    char note[SCORE_TEXT_MAX]; /* why it does not count, or what was measured; "": neither */
 };
 
 struct scorecard {
@@ -59,9 +59,9 @@ int score_rule_find(struct str name);
 struct score_sum {
     int total, p0_missing; /* P0 items below their full points */
     enum grade grade;
-    enum grade next; /* what the documentation may say now: two consecutive releases count */
+    enum grade next; /* what the documentation may say next: it takes two releases in a row */
 };
-/* A section counts at most what the document gives it, though its items may add up to more. */
+/* Adds up the items; a section has its own maximum, though its items may add up to more. */
 void scorecard_sum(const struct scorecard *card, struct score_sum *ret);
 
 /* ---- the items that the relay sees by itself: public results, flaky tests, outages ----------- */
@@ -74,12 +74,12 @@ struct score_measure;
 /* repo is copied. */
 struct score_measure *score_measure_new(struct str repo);
 void score_measure_free(struct score_measure *m);
-/* One row of the topic results, in any order; those of others and of jobs that have not ended do
- * not count. */
+/* Adds one row of the topic results, in any order; rows of other repositories and of unfinished
+ * jobs do not count. */
 void score_measure_put(struct score_measure *m, const struct result_record *row,
                        int64_t written_ms);
-/* Puts what was seen until now_ms into the card's items, marked measured. Without a job that ended
- * they stay as the file has them, and note says so.
+/* Writes the measures of all rows until now_ms into the card's items, marked measured. Without a
+ * finished job the items stay as in the file, and note says so.
  *
  *   public   the results of a repository at L2 and up are on the HUD, for everybody
  *   flaky    jobs that failed in one attempt of a run and succeeded in another, of those that ended

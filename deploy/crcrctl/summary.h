@@ -1,4 +1,4 @@
-/* What a record says, in a few words: the same for a line of `tail` and a step of `trace`. PURE. */
+/* A record in a few words: for a line of `tail` and a step of `trace`. PURE. */
 #ifndef CRCR_CTL_SUMMARY_H
 #define CRCR_CTL_SUMMARY_H
 
@@ -8,14 +8,14 @@
 #include "../../common/model/task.h"
 #include "../../common/model/topics.h"
 
-/* Text that is not known is "", numbers 0; repos NULL. */
+/* Unknown text is "", unknown numbers 0; repos NULL. */
 struct summary {
     enum topic topic; /* TOPIC_COUNT: none of ours */
     char topic_name[96];
     int32_t partition;
     int64_t offset;
     int64_t at_ms;       /* when it was written */
-    int64_t received_ms; /* events, callbacks: when the last byte had come */
+    int64_t received_ms; /* events, callbacks: when the last byte of the request came */
     char delivery[DELIVERY_MAX + 1];
     char event[80]; /* "pull_request opened" */
     int64_t pr;
@@ -24,30 +24,30 @@ struct summary {
     int tier;
     char kind[16];    /* of a task and its outcome: dispatch, rerun_failed, … */
     char outcome[32]; /* one word: dispatched, in_progress, success, parked, … */
-    char detail[400]; /* HTTP status, error, job, where to: what explains the outcome */
-    /* tasks and their outcomes: which of the delivery's tasks (kind, run, replay), and which try: a
-     * repeated event has another seq. "": an outcome of a push, or a task replayed from the DLQ,
-     * whose first try may be older than its topic keeps */
+    char detail[400]; /* what explains the outcome: HTTP status, error, job, target topic */
+    /* tasks and their outcomes: which of the delivery's tasks (kind, run, replay), and which try of
+     * it: a repeated event has another seq. seq "": an outcome of a push; or a task replayed from
+     * the DLQ, whose first try may be older than its topic keeps */
     char task[16 + RUN_ID_MAX + DELIVERY_MAX + 3];
     char seq[TASK_SEQ_TEXT_SIZE];
     int64_t attempt; /* of a task, an outcome */
-    /* callbacks: which job, and how far it is; JOB_NONE: none that could be read */
+    /* callbacks: the job and its state; JOB_NONE: none could be read */
     enum job_state job_state;
     char job[304]; /* "CI / linux", cut */
     char run_id[RUN_ID_MAX + 1];
     char run_attempt[RUN_ATTEMPT_MAX + 1];
     char check_run_id[RUN_ID_MAX + RUN_ATTEMPT_MAX +
-                      2]; /* differs between jobs of a matrix, which share a name */
+                      2]; /* tells the jobs of a matrix apart, which share a name */
 };
 
-/* Reads headers, and the value where the topic keeps its facts there. Never fails: what cannot be
+/* Reads the headers, and the value where the topic has its facts there. Never fails: what cannot be
  * read stays unknown, and detail says so. */
 void summary_of(struct summary *ret, const struct topics *topics, const struct record *record);
 void summary_clear(struct summary *s);
-/* What a line has besides; the time of day is always there. */
+/* Parts of a line; the time of day is always there. */
 enum summary_shows {
-    SUMMARY_DATE = 1,     /* where lines may be days apart */
-    SUMMARY_DELIVERY = 2, /* where lines may be of several */
+    SUMMARY_DATE = 1,     /* when lines may be days apart */
+    SUMMARY_DELIVERY = 2, /* when lines may be of several deliveries */
     SUMMARY_COLOR = 4,
 };
 /* One readable line without a newline. */
@@ -55,7 +55,7 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows);
 /* One JSON object without a newline. */
 void summary_json(struct buf *to, const struct summary *s);
 
-/* What is wanted; empty text and 0 want everything. repo: any of the record's. */
+/* Selects records; empty text and 0 match everything. repo: any of the record's. */
 struct filter {
     struct str delivery, repo;
     int64_t pr;

@@ -21,10 +21,10 @@ enum option_type {
     OPTION_PERCENT,  /* double: 0 … 100 */
 };
 
-/* The values of all options; a verb reads those that its row names. What was not given and has no
- * default is 0 or NULL. Text is borrowed from argv or the table. */
+/* The values of all options; a verb reads those of its row. Without a value and a default: 0 or
+ * NULL. Text is borrowed from argv or the table. */
 struct args {
-    char **names; /* what is no option; n_names is within the row's min and max */
+    char **names; /* the words that are no options; the row says how many it takes */
     size_t n_names;
     const char *pull_request;
     bool json, follow, all, dry_run, again, yes, wait, status, apply, items, partitions, markdown;
@@ -42,9 +42,9 @@ struct option_row {
     enum option_type type;
     size_t at;           /* of its field in struct args */
     const char *help;    /* one sentence or two */
-    const char *initial; /* its default, written as people would; NULL: none */
-    const char *value;   /* what --help calls the value; NULL: as its type does */
-    int64_t max;         /* NUMBER, DURATION; 0: as its type does */
+    const char *initial; /* its default, as a user would write it; NULL: none */
+    const char *value;   /* the value's name in --help; NULL: that of the type */
+    int64_t max;         /* NUMBER, DURATION; 0: that of the type */
     char letter;         /* "-f"; 0: none */
 };
 
@@ -55,10 +55,10 @@ typedef int verb_fn(struct ctl *ctl, const struct args *args);
 
 struct verb {
     const char *name;      /* one word, or two: "dlq list" */
-    const char *arguments; /* how --help shows what is no option */
-    size_t min, max;       /* how many of these */
+    const char *arguments; /* the other words, as --help shows them */
+    size_t min, max;       /* how many of them */
     verb_fn *run;
-    enum needs needs; /* before it runs */
+    enum needs needs; /* what must be set before it runs */
     const char *summary;
     const char *text;  /* a paragraph, or several with "\n" between */
     const char *codes; /* exit codes; NULL: 0 and 2 */
@@ -77,9 +77,9 @@ verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_dlq_l
 
 /* The verb that argv begins with, and how many words its name has; NULL: there is none. */
 const struct verb *args_verb(int argc, char **argv, int *words);
-/* argv[0] is the last word of the verb's name; argv is reordered and kept. ctl needs its verb, and
- * its topics where the verb has an option that takes one. CTL_USAGE: what is wrong and what is
- * accepted is on stderr. */
+/* argv[0] is the last word of the verb's name; argv is reordered and kept. ctl must have its verb,
+ * and its topics if an option of the verb takes one. CTL_USAGE: stderr says what is wrong and what
+ * is accepted. */
 int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **argv,
                struct args *ret);
 #define ARGS_TOPICS                                                                                      \

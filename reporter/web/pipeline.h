@@ -1,7 +1,6 @@
-/* What /pipeline and the cards of "/" show: the thread of the role web looks at Kafka and Redis
- * every 5 s (10 s when that took long), and follows the topics `dlq` (from its beginning) and
- * `dispatches` (of 24 hours). Requests, which have other threads, get what was seen last: none
- * waits for Kafka. */
+/* What /pipeline and the cards of "/" show. The thread of the role web looks at Kafka and Redis
+ * every 5 s (10 s when a look takes long), and follows the topics `dlq` (from the beginning) and
+ * `dispatches` (24 hours). Requests, on other threads, get the last look: none waits for Kafka. */
 #ifndef CRCR_REPORTER_WEB_PIPELINE_H
 #define CRCR_REPORTER_WEB_PIPELINE_H
 
@@ -9,11 +8,11 @@
 
 struct pipeline;
 
-/* Kafka and Redis need not be there. reporter and role must outlive it. */
+/* Kafka and Redis may be unavailable. reporter and role must outlive it. */
 enum err pipeline_new(struct pipeline **ret, const struct reporter *reporter, struct role_ctx *role,
                       struct why *why) MUST_CHECK;
-/* Looks until the role is to stop, and a few seconds more when Kafka does not answer. daemon_watch
- * knows its sign of life as "pipeline": that of the role is live's. */
+/* Runs until the role is to stop, and a few seconds more when Kafka does not answer. It is watched
+ * (daemon_watch) as "pipeline", since live.c calls role_alive for the role. */
 void pipeline_run(struct pipeline *p);
 /* NULL is fine. */
 void pipeline_free(struct pipeline *p);

@@ -1,15 +1,15 @@
-/* How a run or a downstream stands, from its jobs that count: jobs_mark_replaced (aggregate.h) was
- * asked which these are. PURE. */
+/* The state of a run or a downstream, from its jobs that count: those that jobs_mark_replaced
+ * (aggregate.h) has not marked. PURE. */
 #ifndef CRCR_REPORTER_WEB_SCORE_H
 #define CRCR_REPORTER_WEB_SCORE_H
 
 #include "../../common/model/result_record.h"
 
-/* Some jobs together. */
+/* A summary of some jobs. */
 struct jobs_score {
-    const struct result_record *worst; /* of its jobs, by job_rank; NULL: there is no job */
+    const struct result_record *worst; /* by job_rank; NULL: there is no job */
     size_t jobs, failed, running;
-    int64_t began_ms; /* the earliest that one was dispatched, else heard of; 0: none was */
+    int64_t began_ms; /* the first dispatch of a job, else its first report; 0: no job has one */
 };
 
 /* Of the run that the newest job belongs to; jobs: newest first. */

@@ -21,32 +21,32 @@ struct since_commit {
     const struct main_commit *main; /* NULL: it is not in the list, so its order is not known */
     int64_t at_ms;                  /* when it was pushed; else when a job first reported of it */
     const struct result_record *green, *red; /* the newest job of each result, or NULL */
-    bool succeeds, fails; /* a job that counts did: what was replaced makes it flaky only */
+    bool succeeds, fails; /* among the jobs that count; a replaced one makes it only flaky */
 };
-/* A job that failed on the newest commit it ran on. Everything is borrowed from jobs and main. */
+/* A job that failed on the newest commit that it ran on. Borrows from jobs and main. */
 struct since_row {
     struct since_commit first_red, last_green;
-    bool flaky;     /* the newest or the last green commit has both results */
-    size_t failing; /* commits from the newest to the first red one that it ran on */
-    size_t not_run; /* newer commits that other jobs of its kind ran on, and it did not */
-    /* After the last green commit, up to the first red one; 0 where the order is not known. */
+    bool flaky;     /* the newest commit, or the last green one, has both results */
+    size_t failing; /* commits that it ran on, from the newest to the first red one */
+    size_t not_run; /* newer commits that other jobs of its kind ran on, but not this one */
+    /* After the last green commit, up to the first red one; 0 when the order is not known. */
     const struct main_commit *between; /* newest first */
     size_t n_between;
-    bool gap; /* between them a push is missing in the list */
+    bool gap; /* a push is missing between them */
 };
 /* A job that both succeeded and failed on one commit, in attempts or in several runs. */
 struct flaky_row {
-    size_t commits, flaky;                   /* that it has a result on; of these with both */
+    size_t commits, flaky; /* that it has a result on; how many of them have both */
     const struct result_record *green, *red; /* of the newest such commit */
 };
 
 struct since {
-    struct since_row *failing; /* those that fail for longest first */
+    struct since_row *failing; /* the one that has failed longest first */
     struct flaky_row *flaky;   /* the flakiest first */
     size_t n_failing, n_flaky;
 };
-/* jobs: of one downstream, any order, marked by jobs_mark_replaced (aggregate.h); they and main are
- * kept for as long as ret is. */
+/* jobs: of one downstream, in any order, marked by jobs_mark_replaced (aggregate.h). jobs and main
+ * must outlive ret. */
 void since_init(struct since *ret, const struct result_record *jobs, size_t n,
                 const struct main_list *main);
 void since_clear(struct since *since);

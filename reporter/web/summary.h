@@ -5,7 +5,7 @@
 #include "../../common/view/jobs.h"
 #include "trends.h"
 
-/* An entry of "repos". jobs: as of api_put_repo. */
+/* An entry of "repos". jobs: as for api_put_repo. */
 enum err summary_repo_put(struct redis *r, const struct allowlist_version *version, struct str repo,
                           const struct job_list *jobs, struct window *window, struct buf *to,
                           struct why *why) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* How downstreams did in some span of time, as JSON, from the hours and days that the sweep counts
+/* The results of downstreams over time, as JSON, from the hours and days that the sweep counts
  * (common/view/hours.h; reporter/web/json.md shows it). */
 #ifndef CRCR_REPORTER_WEB_TRENDS_H
 #define CRCR_REPORTER_WEB_TRENDS_H
@@ -6,7 +6,7 @@
 #include "../../common/view/allowlist_feed.h"
 #include "../../common/view/hours.h"
 
-/* Where nothing else is asked for. */
+/* The default of the pages. */
 #define DEFAULT_DAYS 7
 
 /* The points of a window, oldest first: the last 24 hours, or today (UTC) and the days before. */
@@ -16,8 +16,8 @@ struct window {
     struct hours_point *at;
 };
 void window_clear(struct window *w);
-/* Reads those of a downstream; may be called again with the next one. *w is the caller's also after
- * an error; it begins as { .days = …, .now_ms = … }. */
+/* Reads the points of a downstream. It may be called again for another one. *w begins as { .days =
+ * …, .now_ms = … }, and is the caller's also after an error. */
 enum err window_read(struct redis *r, struct str repo, struct window *w,
                      struct why *why) MUST_CHECK;
 /* "window":{days, pull_requests:{…}, nightly:{…}},"spark":[{at, completed, successful}, …]; spark
