@@ -34,8 +34,8 @@ struct waiting {
 };
 
 /* Two queues: `ready`, and `keys` for callbacks whose issuer must be asked for its keys first. Only
- * the one worker of `keys` waits for an issuer. Anybody can send a token that names an issuer which
- * does not answer; it must not hold up the callbacks of others. */
+ * the one worker of `keys` waits for an issuer. Any client can send a token that names an issuer
+ * which does not answer; it must not hold up the callbacks of others. */
 struct queue {
     struct waiting *first; /* oldest first; as the next, under lock */
     pthread_cond_t changed;
@@ -109,8 +109,8 @@ static bool step_token(struct visit *t)
     return result == OIDC_VERIFIED;
 }
 
-/* Before the topic has been read no pipeline is registered and no issuer mapped: that is no reason
- * to turn one away for good. */
+/* Until the topic allowlist was read, no pipeline is registered and no issuer is mapped: that must
+ * not refuse a callback for good. */
 static bool step_identity(struct visit *t)
 {
     if (identity_check(t->issuer, jwt_claims(t->token), t->version->providers, t->request.repo,

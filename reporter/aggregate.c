@@ -145,15 +145,15 @@ static int newest_first(const void *a, const void *b)
 #define PART_MAX_BYTES (2 * NAME_MAX_BYTES + 3)
 
 /* What runs have: a workflow of Actions or of another CI, or one job of it. */
-static struct str part_of(struct buf *to, const struct result_record *job, bool whole)
+static struct str part_of(struct buf *to, const struct result_record *job, bool workflow)
 {
     buf_reset(to);
     buf_putc(to, result_record_is_of_actions(job) ? 'a' : 'o');
     buf_puts(to, job->workflow_name);
     buf_putc(to, '\0');
-    if (!whole)
+    if (!workflow)
         buf_puts(to, job->job_name);
-    buf_putc(to, whole ? 'w' : 'j');
+    buf_putc(to, workflow ? 'w' : 'j');
     return buf_str(to);
 }
 
@@ -200,8 +200,8 @@ static size_t drop_replaced(const struct result_record **jobs, size_t n)
         for (size_t i = run->from; i < run->to; i++)
             replaced[i] = !result_record_is_self(jobs[i]) && is_replaced(&newer, &key, jobs[i]);
         for (size_t i = run->from; i < run->to; i++)
-            for (int whole = 0; !result_record_is_self(jobs[i]) && whole <= 1; whole++)
-                later(table_make(&newer, part_of(&key, jobs[i], whole)), run->first_ms);
+            for (int workflow = 0; !result_record_is_self(jobs[i]) && workflow <= 1; workflow++)
+                later(table_make(&newer, part_of(&key, jobs[i], workflow)), run->first_ms);
     }
     for (size_t i = 0; i < n; i++)
         if (!replaced[i])

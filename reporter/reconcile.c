@@ -135,8 +135,8 @@ static int64_t probe_ms(const struct reconcile *r)
     return gate_probe_ms(r->reporter->gate, str_of(r->reporter->upstream_repo));
 }
 
-/* While GitHub is unavailable nothing is counted, and the next probe is another's: one that always
- * fails cannot keep it away. */
+/* While GitHub is unavailable no failure is counted, and the next probe is for another target: one
+ * that always fails cannot keep GitHub's breaker open. */
 static void target_failed(struct target *t, const char *reason)
 {
     bool unavailable = probe_ms(t->reconcile) > 0;

@@ -179,8 +179,7 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
 
 /* ---- check runs ------------------------------------------------------------------------------ */
 
-/* Of what an old pass wrote nobody knows whether it was before or after what another did: one more
- * write makes it right. */
+/* A stale pass may race with the new owner: one more write makes it right. */
 static void remember(struct pass *p, int64_t id, bool completed)
 {
     struct reconcile *r = p->target->reconcile;

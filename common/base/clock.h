@@ -1,4 +1,4 @@
-/* The only place that asks for the time. PURE modules get it as an argument. */
+/* Only this module reads the clock. PURE modules get the time as an argument. */
 #ifndef CRCR_BASE_CLOCK_H
 #define CRCR_BASE_CLOCK_H
 

@@ -22,7 +22,7 @@ struct headers {
 
 /* Only n and text_len need clearing; the arrays are left as they are. */
 void headers_init(struct headers *h);
-/* Appends; both name (usually a literal) and value are borrowed. False when all places are taken.
+/* Appends; both name (usually a literal) and value are borrowed. False when it is full.
  * An absent value (ptr NULL) is not appended and gives true. */
 bool headers_put(struct headers *h, const char *name, struct str value);
 bool headers_put_str(struct headers *h, struct str name, struct str value);
@@ -34,7 +34,7 @@ bool headers_put_copy(struct headers *h, const char *name, struct str value);
 bool headers_set(struct headers *h, const char *name, struct str value);
 bool headers_set_i64(struct headers *h, const char *name, int64_t value);
 void headers_remove(struct headers *h, const char *name);
-/* Drops the last ones when there is no place for n more. */
+/* Drops the last ones until n more fit. */
 void headers_leave_room(struct headers *h, size_t n);
 /* Bytes of all names and values. */
 size_t headers_bytes(const struct headers *h);

@@ -188,7 +188,7 @@ struct str str_number(char to[STR_NUMBER_SIZE], int64_t n)
 struct str str_seconds(char to[STR_NUMBER_SIZE], int64_t ms)
 {
     size_t n = str_number(to, ms / 1000).len;
-    str_number(to + n, 1000 + ms % 1000); /* the point takes the place of the 1 */
+    str_number(to + n, 1000 + ms % 1000); /* the point replaces the 1 */
     to[n] = '.';
     return (struct str){ to, n + 4 };
 }

@@ -45,7 +45,7 @@ ptrdiff_t str_find_str(struct str s, struct str needle);
 /* Takes the part before the next separator off *rest into *part; false when nothing is left.
  * "a,,b" gives "a", "", "b"; "" gives nothing. */
 bool str_split(struct str *rest, char separator, struct str *part);
-/* Decimal digits only, the whole of s; false on anything else or overflow. A minus sign is accepted
+/* All of s must be decimal digits; false on anything else or overflow. A minus sign is accepted
  * by str_to_i64. */
 bool str_to_u64(struct str s, uint64_t *ret);
 bool str_to_i64(struct str s, int64_t *ret);

@@ -49,16 +49,16 @@ static bool is_kid(struct str s)
 /* part is "kid:secret". The secret is never quoted in *why. */
 static enum err add_key(struct callback_keys *keys, struct str part, struct why *why)
 {
-    size_t place = keys->n + 1;
+    size_t number = keys->n + 1;
     ptrdiff_t colon = str_find(part, ':');
     if (colon < 0)
-        return why_set(why, ERR_REFUSE, "key %zu is not kid:secret", place);
+        return why_set(why, ERR_REFUSE, "key %zu is not kid:secret", number);
     struct str kid = { part.ptr, (size_t)colon }, secret = str_from(part, (size_t)colon + 1);
     if (!is_kid(kid))
         return why_set(why, ERR_REFUSE,
                        "the kid of key %zu is not 1 to %d letters, digits, dots, dashes or "
                        "underscores",
-                       place, (int)KID_MAX);
+                       number, (int)KID_MAX);
     if (secret.len < SECRET_MIN_BYTES)
         return why_set(why, ERR_REFUSE,
                        "the secret of key %.*s has %zu bytes; at least %d are needed "

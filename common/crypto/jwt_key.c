@@ -84,11 +84,11 @@ static cjose_jwk_t *jwk_of(const EVP_PKEY *pkey)
         { OSSL_PKEY_PARAM_RSA_COEFFICIENT1, &s.qi, &s.qilen },
     };
     enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
-    bool whole = true;
-    for (size_t i = 0; i < N_PARTS && whole; i++)
-        whole = copy_part(pkey, &parts[i]);
+    bool complete = true;
+    for (size_t i = 0; i < N_PARTS && complete; i++)
+        complete = copy_part(pkey, &parts[i]);
     cjose_err err;
-    cjose_jwk_t *jwk = whole ? cjose_jwk_create_RSA_spec(&s, &err) : NULL;
+    cjose_jwk_t *jwk = complete ? cjose_jwk_create_RSA_spec(&s, &err) : NULL;
     for (size_t i = 0; i < N_PARTS; i++) {
         if (*parts[i].bytes)
             OPENSSL_cleanse(*parts[i].bytes, *parts[i].len);

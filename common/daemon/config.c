@@ -155,7 +155,7 @@ void config_find_of_pytorch(char *const *environment, struct buf *to)
     }
 }
 
-/* ---- judging it ---- */
+/* ---- checking it ---- */
 
 static void check_value(const struct config *c, size_t i, bool allow_http, struct buf *faults)
 {

@@ -1,6 +1,6 @@
-/* Configuration: environment variables, one property table (config_table.c) that also prints --help
- * and deploy/CONFIGURATION.md. A name with _FILE appended reads the value from a file (one trailing
- * newline is taken off). */
+/* Configuration: environment variables. One property table (config_table.c) reads them, and prints
+ * --help and deploy/CONFIGURATION.md. A name with _FILE appended reads the value from a file,
+ * without one trailing newline. */
 #ifndef CRCR_DAEMON_CONFIG_H
 #define CRCR_DAEMON_CONFIG_H
 
@@ -63,8 +63,8 @@ int64_t config_number(const struct config *c, const char *name); /* NUMBER, BYTE
 bool config_bool(const struct config *c, const char *name);
 /* KAFKA_BROKERS and CRCR_KAFKA_*; borrowed from the config. */
 struct kafka_options config_kafka(const struct config *c, const char *client_id);
-/* How to reach Redis, with the usual time-outs; all is borrowed from c. key_prefix: that of the
- * installation (topics.h), borrowed too. */
+/* How to reach Redis, with the usual timeouts. key_prefix: that of the installation (topics.h).
+ * Everything is borrowed, from c too. */
 struct redis_options config_redis(const struct config *c, const char *key_prefix);
 
 /* CRCR_BUDGET_*: GitHub's limits. ERR_STOP: CRCR_BUDGET_CONTENT_CALLS names something else. */

@@ -38,7 +38,7 @@ static bool is_refused(struct str name, size_t i)
                                                   : str_is(name, refused[i].name);
 }
 
-/* A reporter publishes only while its session surely lasts longer than what it publishes may take
+/* A reporter publishes only while its session lasts longer than the publishing may take
  * (topic_reader_holds). */
 #define SESSION_MIN_MS 6000
 

@@ -384,7 +384,7 @@ const struct property config_properties[] = {
         .name = "CRCR_CA_FILE",
         .type = PROPERTY_FILE,
         .daemons = ALL,
-        .help = "PEM file of certificate authorities for outbound HTTPS, in place of the "
+        .help = "PEM file of certificate authorities for outbound HTTPS, instead of the "
                 "system's.",
     },
     {

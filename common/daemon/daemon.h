@@ -39,7 +39,7 @@ struct daemon_spec {
     void (*stop)(void *opaque);
 };
 
-/* The whole life of a daemon: parses --help, --version, --check-config, --roles a,b; loads the
+/* Runs a daemon from start to end: parses --help, --version, --check-config, --roles a,b; loads the
  * configuration; blocks signals; starts admin and roles; waits for SIGTERM/SIGINT; drains (25 s at
  * most, a second signal ends it at once); returns the exit code: 0 drained, 1 a role failed or
  * drain ran over, 2 bad usage or configuration (also start() with ERR_REFUSE or ERR_STOP; with
@@ -54,10 +54,9 @@ const char *daemon_owner(const struct daemon_ctx *ctx);
 bool daemon_has_role(const struct daemon_ctx *ctx, const char *name);
 /* True once the daemon has to stop: a long start() gives up then. */
 bool daemon_stopping(const struct daemon_ctx *ctx);
-/* A thread that is no role but must live as one ("allowlist"): start() or a role makes it, and each
- * turn of its loop writes clock_mono_ms() to what this returns, which the daemon keeps. /healthz
- * answers 503 with the name once nothing was written for 25 s. At most two a daemon; name is kept.
- */
+/* For a thread that is no role but must be watched as one ("allowlist"), made by start() or a role:
+ * each turn of its loop stores clock_mono_ms() in what this returns, which the daemon keeps. After
+ * 25 s without that /healthz answers 503 with the name. At most two a daemon; name is kept. */
 atomic_llong *daemon_watch(struct daemon_ctx *ctx, const char *name);
 
 /* "router": static. */
@@ -77,10 +76,11 @@ void role_alive(struct role_ctx *r);
 void role_progress(struct role_ctx *r);
 void role_lag(struct role_ctx *r, int64_t lag);
 void role_waiting(struct role_ctx *r, bool waiting);
-/* A counter of (role, class) begins at 0 for every class of the dlq: only so is the first record an
- * increase, which an alert sees. */
+/* Sets the counter of (role, class) to 0 for every class of the DLQ: an alert sees the first record
+ * only as an increase. */
 void role_declare_dlq(struct role_ctx *r, size_t family, struct str role);
-/* role_lag, and how long the oldest record has waited, of the role's reader. The role's thread. */
+/* role_lag, and how long the oldest record has waited, both from the role's reader. On the role's
+ * thread. */
 struct topic_reader;
 void role_reads(struct role_ctx *r, struct topic_reader *reader);
 /* /readyz answers 503 with the reason until every role is ready (reason NULL = ready). reason is
@@ -88,18 +88,17 @@ void role_reads(struct role_ctx *r, struct topic_reader *reader);
 void role_ready(struct role_ctx *r, const char *reason_not_ready);
 
 /* Waits at the start of a role until the brokers answer and have these topics; meanwhile the role
- * is alive and not ready. Brokers may come up after us, and topics made a moment ago may not be
- * known to every broker yet; a topic still missing after 10 s gives ERR_STOP with its name. OK too
- * when the role is stopping. */
+ * is alive and not ready. Brokers may start after us, and not every broker knows a new topic at
+ * once. ERR_STOP with the name: a topic is still missing after 10 s. OK, too, when the role is
+ * stopping. */
 struct topic_writer;
 enum err role_wait_topics(struct role_ctx *r, struct topic_writer *writer,
                           const char *const *topics, size_t n, struct why *why) MUST_CHECK;
 
-/* The last thing a role that serves HTTP does, once it has to stop: for delay_s seconds
- * connections are still taken, since a load balancer needs a moment to see that /readyz answers
- * 503, and each answer asks the client to come back on a new connection (RFC 9112 9.6). Then the
- * server is quiesced. The delay counts towards the 25 s. When another role has failed there is
- * none. */
+/* The last step of a role that serves HTTP, once it has to stop. For delay_s seconds it still takes
+ * connections, since a load balancer needs a moment to see that /readyz answers 503, and each
+ * answer asks the client for a new connection (RFC 9112 9.6). Then the server is quiesced. The
+ * delay counts towards the 25 s. There is none when another role has failed. */
 struct http_server;
 void role_leave(struct role_ctx *r, struct http_server *server, int64_t delay_s);
 

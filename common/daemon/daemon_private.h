@@ -10,11 +10,11 @@
 #include "stop.h"
 #include "watchdog.h"
 
-/* A partition of which nothing is in hand and nothing was read since since_ms (monotonic). */
+/* A partition with nothing in hand and nothing read since since_ms (monotonic). */
 struct idle_partition {
     char topic[128];
     int32_t partition;
-    int64_t offset; /* one past what was read; -1: nothing was, nor was the end heard */
+    int64_t offset; /* one past what was read; -1: neither a record nor the end came yet */
     int64_t since_ms;
 };
 #define ROLE_IDLE_MAX 64
@@ -63,7 +63,7 @@ enum err role_init(struct role_ctx *r, const struct role *role, struct daemon_ct
 /* Takes a zeroed role_ctx, too. */
 void role_clear(struct role_ctx *r);
 enum err role_start(struct role_ctx *r, void *opaque, struct why *why) MUST_CHECK;
-/* Waits for the thread and gives what run returned. OK when it was never started. */
+/* Waits for the thread and returns the result of run. OK when it was never started. */
 enum err role_join(struct role_ctx *r);
 /* ERR_STOP with the reason when not healthy; ERR_RETRY with the reason when not ready. */
 enum err role_check_health(struct role_ctx *r, struct why *why) MUST_CHECK;
@@ -71,7 +71,8 @@ enum err role_check_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
 struct health role_health_now(struct role_ctx *r);
 /* As of the last role_reads. */
 struct topic_reader_state role_state_now(struct role_ctx *r);
-/* The partitions that are idle since before_ms or longer, to ret (ROLE_IDLE_MAX); how many. */
+/* Fills ret (ROLE_IDLE_MAX) with the partitions idle since before_ms or longer; returns how many.
+ */
 size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partition *ret);
 
 /* ---- daemon.c ---- */
@@ -92,14 +93,15 @@ int admin_port(const struct admin *a);
 int64_t process_rss_bytes(void);
 int64_t process_open_fds(void);
 int64_t process_max_fds(void);
-/* Shells and old init systems start programs with 1,024 descriptors, although more may be had. */
+/* Shells and old init systems start programs with a limit of 1,024 descriptors, below the hard
+ * limit. */
 void process_raise_max_fds(void);
 double process_cpu_seconds(void);
-/* No core is written of this process or what it starts (setrlimit(2), RLIMIT_CORE): it would hold
- * keys and tokens. */
+/* Turns off core dumps of this process and its children (setrlimit(2), RLIMIT_CORE): they would
+ * hold keys and tokens. */
 void process_refuse_cores(void);
-/* Only root may attach to this process or read its memory and environment, and no core goes to a
- * program of core_pattern either (prctl(2), PR_SET_DUMPABLE). */
+/* Only root may attach to this process or read its memory and environment, and a program of
+ * core_pattern gets no core either (prctl(2), PR_SET_DUMPABLE). */
 void process_refuse_tracing(void);
 /* "host-pid-8hex" */
 void process_owner(char *to, size_t size);

@@ -161,8 +161,8 @@ static void request_begin(struct http_exchange *x, const char *version)
         http_peer_due(x->peer, x->route->body_ms);
 }
 
-/* microhttpd takes no answer in mid-body, so what is refused there is read to its end and thrown
- * away, within limits. */
+/* microhttpd takes no answer in mid-body, so a body that is refused there is read to its end and
+ * dropped, within limits. */
 static enum MHD_Result request_body(struct http_exchange *x, const char *data, size_t *len)
 {
     size_t n = *len;

@@ -444,7 +444,7 @@ enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *
 
 /* ---- single records ------------------------------------------------------------------------- */
 
-/* Of those that are not done one of each partition; opaque is its place plus one. */
+/* One want of each partition that is not done yet; opaque is its index plus one. */
 static rd_kafka_topic_partition_list_t *next_round(const struct topic_want *wants, size_t n,
                                                    const bool *done)
 {

@@ -30,7 +30,8 @@ static const topic_setting common_settings[] = {
 
 const topic_setting topic_consumer_fixed[] = {
     { "enable.auto.commit", "false" },       { "enable.auto.offset.store", "false" },
-    { "auto.offset.reset", "earliest" }, /* also when retention took the beginning away meanwhile */
+    { "auto.offset.reset", "earliest" }, /* also when retention has removed the beginning meanwhile
+                                          */
     { "enable.partition.eof", "true" },  /* says how far an idle partition was read */
     { "allow.auto.create.topics", "false" }, { NULL, NULL },
 };

@@ -115,8 +115,8 @@ static void assign_topic(struct topic_follower *f)
     rd_kafka_topic_partition_list_destroy(left);
 }
 
-/* The ends are asked for before the times: what comes in between lies behind them. A partition
- * without a later record is passed as a whole. */
+/* Asks for the ends before the times: records that come in between lie behind the ends. A partition
+ * without a record of that time or later is skipped. */
 static enum err start_to_ends(struct topic_follower *f, struct why *why)
 {
     struct topic_end *ends = mem_alloc((size_t)f->partitions->cnt, sizeof(*ends));

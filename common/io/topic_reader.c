@@ -123,7 +123,7 @@ static void pause_partition(struct topic_reader *r, struct topic_partition *p, b
     p->moved_ms = clock_mono_ms();
 }
 
-/* Full it is paused, half full or less it goes on: librdkafka throws away what it has fetched for a
+/* Full it is paused, half full or less it goes on: librdkafka drops what it has fetched for a
  * partition at each pause, so pauses should be few. */
 static void pause_and_resume(struct topic_reader *r)
 {

@@ -134,7 +134,8 @@ static int32_t partition_of(const rd_kafka_topic_t *topic, const void *key, size
                                                    message_opaque);
 }
 
-/* When the network is whole again the kernel would send what was given up long ago. */
+/* Without the timeout the kernel would send, once the network is back, what was given up long ago.
+ */
 static int open_socket(int domain, int type, int protocol, void *opaque)
 {
     const struct topic_writer *w = opaque;
@@ -181,8 +182,8 @@ static void *destroy(void *rk)
     return NULL;
 }
 
-/* Puts a new producer in the place of a broken one once all that this had is reported. On the
- * polling thread, outside of reports.
+/* Replaces a broken producer once all its records are reported. On the polling thread, outside of
+ * reports.
  *
  * librdkafka (2.0.2) ends an idempotent producer for good when a broker does not know the sequence
  * that it goes on with: one that hung for longer than message.timeout.ms and came back is enough

@@ -22,7 +22,7 @@ struct allowlist_entry {
     int line;         /* in the file, from 1 */
 };
 
-/* file is the name used in errors: "allowlist.yml:12:5: …". The whole file is refused at the first
+/* file is the name used in errors: "allowlist.yml:12:5: …". The file is refused at the first
  * fault (ERR_REFUSE); all text is copied. An empty document gives an empty list. */
 enum err allowlist_parse(struct allowlist **ret, const char *file, struct str yaml,
                          struct why *why) MUST_CHECK;

@@ -8,7 +8,7 @@
  * What creates something is configured: GitHub does not say whether dispatches and check runs do.
  * https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
  *
- * Buckets. An account (the owner of a repo, who has one installation of the App; or the whole App)
+ * Buckets. An account (the owner of a repo, who has one installation of the App; or the App itself)
  * has a token bucket for each limit. It holds a quarter of the limit and is refilled evenly with
  * the other three quarters, so that no window, wherever it begins, holds more than the limit:
  *

@@ -48,7 +48,7 @@ struct callback {
     char *triage_verdict; /* JSON object cut to the caps, or NULL (also when structurally wrong) */
 };
 
-/* Checks the whole body (an object; no duplicate keys; nesting, NUL, UTF-8: json_scan's rules) and
+/* Checks the body (an object; no duplicate keys; nesting, NUL, UTF-8: json_scan's rules) and
  * reads it; of payload only the commits. attempt: what an absent run_attempt is (a proven one, from
  * the claim or the header), "1" when it is no number. ERR_REFUSE with the field and what is
  * accepted. On an error nothing is to be cleared. */

@@ -5,7 +5,7 @@
  *   {"schema_version":1,"at":"2026-11-21T03:20:00.000Z","demoted":[
  *     {"repo":"org/a","since":"2026-11-20T03:20:00.000Z","reason":"pass rate 85.0 %, …"}]}
  *
- * The whole list each time; an empty one means that nobody is demoted. PURE. */
+ * The complete list each time; an empty one means that nobody is demoted. PURE. */
 #ifndef CRCR_MODEL_DEMOTIONS_H
 #define CRCR_MODEL_DEMOTIONS_H
 

@@ -21,30 +21,30 @@ const char *dlq_state_name(enum dlq_state state)
     return state_names[state];
 }
 
-bool dlq_place_parse(struct str text, struct dlq_place *ret)
+bool dlq_position_parse(struct str text, struct dlq_position *ret)
 {
     struct str partition;
     int64_t number, offset;
     if (!str_split(&text, '@', &partition) || !str_to_i64(partition, &number) || number < 0 ||
         number > INT32_MAX || !str_to_i64(text, &offset) || offset < 0)
         return false;
-    *ret = (struct dlq_place){ (int32_t)number, offset };
+    *ret = (struct dlq_position){ (int32_t)number, offset };
     return true;
 }
 
-void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE])
+void dlq_position_text(struct dlq_position at, char to[DLQ_POSITION_SIZE])
 {
-    snprintf(to, DLQ_PLACE_SIZE, "%" PRId32 "@%" PRId64, at.partition, at.offset);
+    snprintf(to, DLQ_POSITION_SIZE, "%" PRId32 "@%" PRId64, at.partition, at.offset);
 }
 
 /* What the record with these headers makes of the entry at *of; DLQ_OPEN: it is an entry itself,
  * *of is untouched. What was parked keeps the headers that it came with: class says whose
  * `resolves` it is. */
-static enum dlq_state resolution(const struct headers *headers, struct dlq_place *of)
+static enum dlq_state resolution(const struct headers *headers, struct dlq_position *of)
 {
     struct str class = headers_get(headers, "class"), resolves = headers_get(headers, "resolves");
     for (enum dlq_state to = DLQ_REPLAYED; to <= DLQ_DROPPED; to++)
-        if (str_is(class, state_names[to]) && resolves.ptr && dlq_place_parse(resolves, of))
+        if (str_is(class, state_names[to]) && resolves.ptr && dlq_position_parse(resolves, of))
             return to;
     return DLQ_OPEN;
 }
@@ -72,7 +72,7 @@ void dlq_entry_clear(struct dlq_entry *e)
 
 struct dlq_item {
     struct dlq_entry entry; /* first: dlq_next comes back from it */
-    UT_hash_handle hh;      /* by place */
+    UT_hash_handle hh;      /* by position */
 };
 
 static void forget(struct dlq *d, struct dlq_item *item)
@@ -89,24 +89,24 @@ void dlq_clear(struct dlq *d)
     forget(d, item);
 }
 
-static struct dlq_item *item_get(const struct dlq *d, struct dlq_place at)
+static struct dlq_item *item_get(const struct dlq *d, struct dlq_position at)
 {
     struct dlq_item *item;
-    char place[DLQ_PLACE_SIZE];
-    dlq_place_text(at, place);
-    HASH_FIND_STR(d->items, place, item);
+    char position[DLQ_POSITION_SIZE];
+    dlq_position_text(at, position);
+    HASH_FIND_STR(d->items, position, item);
     return item;
 }
 
-static struct dlq_entry *make(struct dlq *d, struct dlq_place at)
+static struct dlq_entry *make(struct dlq *d, struct dlq_position at)
 {
     struct dlq_item *item = item_get(d, at);
     if (item)
         return &item->entry;
     item = mem_alloc(1, sizeof(*item));
     item->entry.at = at;
-    dlq_place_text(at, item->entry.place);
-    HASH_ADD_STR(d->items, entry.place, item);
+    dlq_position_text(at, item->entry.position);
+    HASH_ADD_STR(d->items, entry.position, item);
     return &item->entry;
 }
 
@@ -149,10 +149,10 @@ static void make_room(struct dlq *d)
     d->more = true;
 }
 
-void dlq_add(struct dlq *d, struct dlq_place at, int64_t timestamp_ms, struct str key,
+void dlq_add(struct dlq *d, struct dlq_position at, int64_t timestamp_ms, struct str key,
              const struct headers *headers)
 {
-    struct dlq_place of;
+    struct dlq_position of;
     enum dlq_state became = resolution(headers, &of);
     struct dlq_item *item;
     if (became == DLQ_OPEN) {
@@ -182,7 +182,7 @@ size_t dlq_count(const struct dlq *d)
     return HASH_COUNT(d->items);
 }
 
-struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at)
+struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_position at)
 {
     struct dlq_item *item = item_get(d, at);
     return item && item->entry.exists ? &item->entry : NULL;

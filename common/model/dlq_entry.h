@@ -17,19 +17,19 @@ enum dlq_state { DLQ_OPEN, DLQ_REPLAYED, DLQ_DROPPED };
 /* "open", "replayed", "dropped". */
 const char *dlq_state_name(enum dlq_state state);
 
-struct dlq_place {
+struct dlq_position {
     int32_t partition;
     int64_t offset;
 };
 /* "3@17". */
-#define DLQ_PLACE_SIZE 40
-bool dlq_place_parse(struct str text, struct dlq_place *ret);
-void dlq_place_text(struct dlq_place at, char to[DLQ_PLACE_SIZE]);
+#define DLQ_POSITION_SIZE 40
+bool dlq_position_parse(struct str text, struct dlq_position *ret);
+void dlq_position_text(struct dlq_position at, char to[DLQ_POSITION_SIZE]);
 
 /* What is kept of a record. Text that is not known is "", and what is too long is cut. */
 struct dlq_entry {
-    char place[DLQ_PLACE_SIZE]; /* its key in a struct dlq */
-    struct dlq_place at;
+    char position[DLQ_POSITION_SIZE]; /* its key in a struct dlq */
+    struct dlq_position at;
     int64_t parked_ms;
     enum dlq_state state;
     bool exists; /* false: only its resolution has come */
@@ -56,7 +56,7 @@ struct dlq {
 void dlq_clear(struct dlq *d);
 /* A record of the topic: an entry, or what resolves one. In any order; with open_max in that of its
  * partition. */
-void dlq_add(struct dlq *d, struct dlq_place at, int64_t timestamp_ms, struct str key,
+void dlq_add(struct dlq *d, struct dlq_position at, int64_t timestamp_ms, struct str key,
              const struct headers *headers);
 /* Of that partition nothing is there before first any more. */
 void dlq_expire(struct dlq *d, int32_t partition, int64_t first);
@@ -66,6 +66,6 @@ size_t dlq_count(const struct dlq *d);
 /* The entry after that one; after NULL: the first. NULL: there is none. */
 struct dlq_entry *dlq_next(const struct dlq *d, const struct dlq_entry *after);
 /* NULL: there is none. */
-struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_place at);
+struct dlq_entry *dlq_find(const struct dlq *d, struct dlq_position at);
 
 #endif

@@ -144,7 +144,7 @@ static position string(struct json_scanner *s, position p, struct string *ret)
     return p + 1;
 }
 
-/* The text of the string, valid until the scan ends; U+FFFD in place of a NUL. In a name the last
+/* The text of the string, valid until the scan ends; U+FFFD instead of a NUL. In a name the last
  * three digits of its escape follow: names that differ stay different. */
 static struct str string_text(struct json_scanner *s, const struct string *string, bool is_name)
 {

@@ -1,5 +1,5 @@
 /* One pass over a JSON object (RFC 8259) without building a document. Finds the values of the paths
- * that are asked for, and the byte range of whole members. PURE. */
+ * that are asked for, and the byte range of members. PURE. */
 #ifndef CRCR_MODEL_JSON_SCAN_H
 #define CRCR_MODEL_JSON_SCAN_H
 
@@ -17,7 +17,7 @@ enum json_type {
 };
 
 /* path: member names joined with dots, "[]" for every element of an array:
- * "pull_request.labels[].name", at most 8 of them; "" is the whole object. Names that hold a dot
+ * "pull_request.labels[].name", at most 8 of them; "" is the object itself. Names that hold a dot
  * or a bracket cannot be asked for. */
 struct json_want {
     const char *path;
@@ -40,7 +40,7 @@ struct json_rules {
 /* NUL here is an escaped one, or an escaped half of a surrogate pair: neither is text that
  * everybody takes (GitHub refuses a dispatch with it).
  *
- * Validates the whole text (an object, well-formed, valid UTF-8, nesting up to JSON_MAX_DEPTH,
+ * Validates the text (an object, well-formed, valid UTF-8, nesting up to JSON_MAX_DEPTH,
  * nothing behind it, no raw NUL, no escaped one either unless the rules say so) and reports what is
  * wanted, in the order of the text; a member that comes twice is reported twice unless duplicates
  * are refused. At most 64 wants. ERR_REFUSE with the byte offset and the reason: something may have
@@ -48,7 +48,7 @@ struct json_rules {
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,
                    size_t n, void *opaque, struct why *why) MUST_CHECK;
 
-/* Appends text with another text in place of each NUL as above: "", or an escape. In a member's
+/* Appends text with another text instead of each NUL as above: "", or an escape. In a member's
  * name it becomes U+FFFD and the last three digits of its escape, which is as long: names that
  * differ stay different. Any bytes do as text; what is no JSON is none afterwards. */
 struct buf;

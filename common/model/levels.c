@@ -149,20 +149,20 @@ int64_t level_measured_from(const struct level_rules *rules, int level, int64_t 
     return now_ms - now_ms % HOUR_MS - level_window_ms(rules, level);
 }
 
-static struct level_criterion share(const char *name, size_t part, size_t whole, double limit,
+static struct level_criterion share(const char *name, size_t part, size_t total, double limit,
                                     bool at_least)
 {
     struct level_criterion c = { .name = name,
                                  .unit = UNIT_PERCENT,
                                  .at_least = at_least,
                                  .limit = limit,
-                                 .over = whole,
+                                 .over = total,
                                  .of = "jobs" };
     double scaled = (double)part * 100;
-    c.known = whole > 0;
-    c.value = c.known ? scaled / (double)whole : 0;
+    c.known = total > 0;
+    c.value = c.known ? scaled / (double)total : 0;
     /* multiplied, not divided: 9 of 10 are 90 % exactly */
-    c.ok = at_least ? scaled >= limit * (double)whole : scaled < limit * (double)whole;
+    c.ok = at_least ? scaled >= limit * (double)total : scaled < limit * (double)total;
     return c;
 }
 

@@ -25,7 +25,7 @@ struct levels;
 
 struct levels *levels_new(void);
 void levels_free(struct levels *l);
-/* One row of results, in the order of the topic: a later one of the same key takes its place.
+/* One row of results, in the order of the topic: a later one of the same key replaces it.
  * written_ms is the record's time: a row that says it ended after that is taken to have ended then,
  * so that nobody reports out of a window. Text is copied. */
 void levels_put(struct levels *l, const struct result_record *row, int64_t written_ms);

@@ -165,14 +165,14 @@ size_t result_record_names(struct str to[RESULT_FIELDS_MAX], bool brief)
 /* "12.345" → 12345; digits behind the third are cut. */
 static bool parse_seconds(struct str s, int64_t *ms)
 {
-    struct str whole = s, fraction = STR_LIT("");
+    struct str digits = s, fraction = STR_LIT("");
     ptrdiff_t dot = str_find(s, '.');
     if (dot >= 0) {
-        whole.len = (size_t)dot;
+        digits.len = (size_t)dot;
         fraction = str_from(s, (size_t)dot + 1);
     }
     uint64_t seconds;
-    if (!str_to_u64(whole, &seconds) || seconds > INT32_MAX)
+    if (!str_to_u64(digits, &seconds) || seconds > INT32_MAX)
         return false;
     int64_t millis = 0;
     for (size_t i = 0; i < 3; i++) {

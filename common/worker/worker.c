@@ -17,8 +17,8 @@
 #define DRAIN_TURN_MS  50
 #define FLUSH_MS       5000
 #define DRAIN_MS       20000 /* a daemon ends within 25 s */
-/* A longer turn counts as a process pause. Kafka can give a partition away 4.5 s after the pause
- * began at the earliest: our last heartbeat (one every 1.5 s) began a session of 6 s. */
+/* A longer turn counts as a process pause. Kafka can assign a partition to another 4.5 s after the
+ * pause began at the earliest: our last heartbeat (one every 1.5 s) began a session of 6 s. */
 #define PAUSE_MS       3000
 #define HEAR_MS        3000 /* after a pause: until Kafka had time to say what is another's by now */
 #define SPARE_AFTER_MS 15000 /* a replica that gets no partition is a spare one, and ready */
@@ -244,7 +244,7 @@ static bool read_some(struct worker *w)
     bool long_full = full && now - w->full_since_ms >= FULL_MS;
     if (full && !long_full)
         return false;
-    if (long_full != w->paused) /* it throws away what librdkafka has fetched: for long waits */
+    if (long_full != w->paused) /* it drops what librdkafka has fetched: for long waits */
         topic_reader_pause(w->reader, long_full);
     w->paused = long_full;
     for (int i = 0; i < READ_MAX && (i == 0 || !is_full(w)); i++) {
@@ -276,7 +276,7 @@ static enum err turn(struct worker *w, struct why *why)
     return OK;
 }
 
-/* ---- partitions that go away ------------------------------------------------------------------
+/* ---- revoked partitions -----------------------------------------------------------------------
  */
 
 /* partitions is NULL: all. */
@@ -312,7 +312,7 @@ static void mark_lost(struct worker *w, const struct topic_position *partitions,
     }
 }
 
-/* partitions is NULL: the daemon stops, and goes on committing and giving partitions away. */
+/* partitions is NULL: the daemon stops, and goes on committing and leaving its partitions. */
 static void drain(struct worker *w, const struct topic_position *partitions, size_t n,
                   int64_t deadline_ms)
 {

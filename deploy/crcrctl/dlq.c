@@ -9,9 +9,9 @@
 #include "out.h"
 #include "repos.h"
 
-struct dlq_place dlq_place_of(const struct record *record)
+struct dlq_position dlq_position_of(const struct record *record)
 {
-    return (struct dlq_place){ record->at.partition, record->at.offset };
+    return (struct dlq_position){ record->at.partition, record->at.offset };
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -19,12 +19,12 @@ struct dlq_place dlq_place_of(const struct record *record)
 bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
                  const struct dlq_entry *entry)
 {
-    bool placed = f->n_places == 0;
+    bool placed = f->n_positions == 0;
     struct str source = str_of(entry->source_topic);
     enum topic topic = topics_find(topics, source);
-    for (size_t i = 0; i < f->n_places && !placed; i++)
-        placed = f->places[i].partition == entry->at.partition &&
-                 f->places[i].offset == entry->at.offset;
+    for (size_t i = 0; i < f->n_positions && !placed; i++)
+        placed = f->positions[i].partition == entry->at.partition &&
+                 f->positions[i].offset == entry->at.offset;
     if (!placed || entry->parked_ms < f->since_ms)
         return false;
     if (f->class.len && !str_is(f->class, entry->class))
@@ -47,7 +47,7 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     struct str source = headers_get(&record->headers, "source_topic");
     struct str cut = headers_get(&record->headers, "cut");
     enum topic topic = topics_find(topics, source);
-    char place[DLQ_PLACE_SIZE];
+    char position[DLQ_POSITION_SIZE];
     if (cut.ptr)
         return why_set(why, ERR_REFUSE, "only a part of it is here: %.*s", STR_ARG(cut));
     if (topic_is_delay(topic)) {
@@ -60,7 +60,7 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     }
     if (topic == TOPIC_RESULTS)
         return why_set(why, ERR_REFUSE,
-                       "a row does not go back, it could take the place of a newer one: `crcrctl "
+                       "a row does not go back, it could replace a newer one: `crcrctl "
                        "replay --topic callbacks` publishes the newest of the job again; then drop "
                        "this one");
     if (topic != TOPIC_EVENTS && topic != TOPIC_CALLBACKS && topic != TOPIC_RECONCILE &&
@@ -73,8 +73,8 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     if (headers_get(to, "attempt").ptr)
         headers_set(to, "attempt", STR_LIT("1"));
     headers_remove(to, "dlq");
-    dlq_place_text(dlq_place_of(record), place);
-    headers_put_copy(to, "dlq", str_of(place));
+    dlq_position_text(dlq_position_of(record), position);
+    headers_put_copy(to, "dlq", str_of(position));
     *target = topic;
     return OK;
 }
@@ -84,10 +84,10 @@ void dlq_resolution_headers(const struct record *record, enum dlq_state state, i
 {
     static const char *const kept[] = { "event", "action", "delivery", "pr",          "head_sha",
                                         "repo",  "repos",  "tier",     "source_topic" };
-    char place[DLQ_PLACE_SIZE];
+    char position[DLQ_POSITION_SIZE];
     headers_init(to);
-    dlq_place_text(dlq_place_of(record), place);
-    headers_put_copy(to, "resolves", str_of(place));
+    dlq_position_text(dlq_position_of(record), position);
+    headers_put_copy(to, "resolves", str_of(position));
     headers_put(to, "class", str_of(dlq_state_name(state)));
     headers_put_i64(to, "resolved_ms", now_ms);
     for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)

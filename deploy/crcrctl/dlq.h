@@ -11,16 +11,16 @@
 #include "../../common/model/limits.h"
 #include "../../common/model/topics.h"
 
-struct dlq_place dlq_place_of(const struct record *record);
+struct dlq_position dlq_position_of(const struct record *record);
 
 /* Selects entries; empty text and 0 match everything. repo: any of the record's. */
-#define DLQ_MAX_PLACES 1000
+#define DLQ_MAX_POSITIONS 1000
 struct dlq_filter {
     struct str class, repo, delivery;
     struct str source; /* with or without the prefix */
     int64_t since_ms;
-    struct dlq_place places[DLQ_MAX_PLACES];
-    size_t n_places;
+    struct dlq_position positions[DLQ_MAX_POSITIONS];
+    size_t n_positions;
 };
 bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
                  const struct dlq_entry *entry);

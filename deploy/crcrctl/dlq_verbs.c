@@ -23,14 +23,14 @@ static const char *source_of(const struct dlq_entry *e, const struct topics *top
 /* A line an entry, or a JSON object. */
 static void print_entry(const struct dlq_entry *e, bool json, const struct topics *topics)
 {
-    char at[CLOCK_TEXT_SIZE], place[DLQ_PLACE_SIZE], repos[REPO_MAX + 16];
+    char at[CLOCK_TEXT_SIZE], position[DLQ_POSITION_SIZE], repos[REPO_MAX + 16];
     struct str all = str_of(e->repos);
     struct buf CLEANUP(buf_clear) line;
     buf_init(&line, 16u << 10);
-    dlq_place_text(e->at, place);
+    dlq_position_text(e->at, position);
     if (json) {
         json_put_begin(&line, NULL, '{');
-        json_put_string(&line, "position", place);
+        json_put_string(&line, "position", position);
         json_int(&line, "partition", e->at.partition);
         json_int(&line, "offset", e->at.offset);
         json_put_time(&line, "parked_at", e->parked_ms);
@@ -44,7 +44,7 @@ static void print_entry(const struct dlq_entry *e, bool json, const struct topic
         buf_putc(&line, '}');
     } else {
         clock_format(e->parked_ms, at);
-        put_padded(&line, place, 11);
+        put_padded(&line, position, 11);
         put_padded(&line, at, 25);
         put_padded(&line, e->class, 10);
         put_padded(&line, source_of(e, topics), 12);
@@ -96,7 +96,7 @@ static int filter_of(const struct ctl *ctl, const struct args *args, struct dlq_
                                 .source = str_of(args->source),
                                 .since_ms = args->since_ms };
     for (size_t i = 0; i < args->n_names; i++)
-        if (!dlq_place_parse(str_of(args->names[i]), &ret->places[ret->n_places++]))
+        if (!dlq_position_parse(str_of(args->names[i]), &ret->positions[ret->n_positions++]))
             return ctl_bad(ctl, "position", args->names[i],
                            "PARTITION@OFFSET as `dlq list` shows it");
     return CTL_OK;
@@ -104,14 +104,14 @@ static int filter_of(const struct ctl *ctl, const struct args *args, struct dlq_
 
 struct dlq_reading {
     struct dlq *dlq;
-    const struct dlq_place *show; /* the record to print; NULL: none */
+    const struct dlq_position *show; /* the record to print; NULL: none */
     bool shown;
 };
 
 static bool collect(void *opaque, const struct record *record)
 {
     struct dlq_reading *r = opaque;
-    dlq_add(r->dlq, dlq_place_of(record), record->timestamp_ms, record->key, &record->headers);
+    dlq_add(r->dlq, dlq_position_of(record), record->timestamp_ms, record->key, &record->headers);
     if (r->show && record->at.partition == r->show->partition &&
         record->at.offset == r->show->offset) {
         print_record(record);
@@ -120,7 +120,7 @@ static bool collect(void *opaque, const struct record *record)
     return true;
 }
 
-/* Reads the whole queue; r->dlq is finished, and the caller's to clear. CTL_OK or what to exit
+/* Reads the queue; r->dlq is finished, and the caller's to clear. CTL_OK or what to exit
  * with. */
 static int read_queue(struct ctl *ctl, struct dlq_reading *r)
 {
@@ -172,13 +172,13 @@ int verb_dlq_show(struct ctl *ctl, const struct args *args)
 {
     struct dlq_filter filter;
     struct dlq dlq;
-    struct dlq_reading reading = { .dlq = &dlq, .show = &filter.places[0] };
+    struct dlq_reading reading = { .dlq = &dlq, .show = &filter.positions[0] };
     int code = filter_of(ctl, args, &filter);
     if (code == CTL_OK)
         code = read_queue(ctl, &reading);
     if (code != CTL_OK)
         return code;
-    const struct dlq_entry *entry = dlq_find(&dlq, filter.places[0]);
+    const struct dlq_entry *entry = dlq_find(&dlq, filter.positions[0]);
     if (reading.shown) {
         printf("state: %s\n", entry ? dlq_state_name(entry->state) : "a resolution itself");
     } else {
@@ -208,12 +208,12 @@ struct resolving {
 static void choose(struct resolving *r)
 {
     const struct dlq_filter *f = &r->filter;
-    for (size_t i = 0; i < f->n_places; i++) {
-        if (dlq_find(&r->dlq, f->places[i]))
+    for (size_t i = 0; i < f->n_positions; i++) {
+        if (dlq_find(&r->dlq, f->positions[i]))
             continue;
         r->absent++;
-        ctl_say(r->ctl, "%" PRId32 "@%" PRId64 ": no entry is there", f->places[i].partition,
-                f->places[i].offset);
+        ctl_say(r->ctl, "%" PRId32 "@%" PRId64 ": no entry is there", f->positions[i].partition,
+                f->positions[i].offset);
     }
     for (struct dlq_entry *entry = NULL; (entry = dlq_next(&r->dlq, entry));) {
         if (!dlq_matches(f, &r->ctl->topics, entry))
@@ -258,7 +258,7 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
 static bool on_record(void *opaque, const struct record *record)
 {
     struct resolving *r = opaque;
-    const struct dlq_place at = dlq_place_of(record);
+    const struct dlq_position at = dlq_position_of(record);
     struct dlq_entry *entry = dlq_find(&r->dlq, at);
     if (!entry || !entry->chosen)
         return true;

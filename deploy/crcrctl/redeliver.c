@@ -80,8 +80,8 @@ static bool mark_stored(void *opaque, const struct record *record)
     return true;
 }
 
-/* An event is stored at its first attempt or later; where that one is not among those seen, the
- * whole topic is read. */
+/* An event is stored at its first attempt or later; where that one was not seen, the topic is
+ * read from its beginning. */
 static enum err look_up(struct redeliver *r, struct deliveries *found, struct why *why)
 {
     struct scan scan = { .topics = SCAN(TOPIC_EVENTS) };

@@ -34,7 +34,7 @@ bool replay_wants(struct replay_filter *f, const struct record *record)
 void replay_headers(const struct record *record, struct str id, bool events, bool again,
                     struct headers *to)
 {
-    char place[DLQ_PLACE_SIZE];
+    char position[DLQ_POSITION_SIZE];
     headers_copy(to, &record->headers);
     if (events)
         headers_set(to, "source", STR_LIT("replay"));
@@ -42,8 +42,8 @@ void replay_headers(const struct record *record, struct str id, bool events, boo
     if (again)
         headers_put(to, "again", id);
     headers_put(to, "replay", id);
-    dlq_place_text(dlq_place_of(record), place);
-    headers_put_copy(to, "replay_of", str_of(place));
+    dlq_position_text(dlq_position_of(record), position);
+    headers_put_copy(to, "replay_of", str_of(position));
 }
 
 /* ---- the verb ------------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ static bool on_second_pass(void *opaque, const struct record *record)
     return !r->err;
 }
 
-/* How the same replay is run again: with moments in place of "2h ago". */
+/* How to run the same replay again: with times instead of "2h ago". */
 static void print_resume(const struct replaying *r)
 {
     const struct replay_filter *f = &r->filter;

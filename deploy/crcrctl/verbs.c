@@ -84,7 +84,7 @@ const struct verb verbs[] = {
     VERB("dlq show", dlq_show, KAFKA, "PARTITION@OFFSET", 1, 1,
          "all of one record of the dead-letter queue", NULL,
          "1 nothing is there, 3 Kafka does not answer", NONE),
-    VERB("dlq replay", dlq_replay, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_PLACES,
+    VERB("dlq replay", dlq_replay, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_POSITIONS,
          "put records back to where they came from",
          "Wants positions or a filter. Puts each record back as a first attempt, waits until it is "
          "stored, and then notes in the queue that it was. " NOTED
@@ -95,7 +95,7 @@ const struct verb verbs[] = {
          "`crcrctl replay --topic callbacks` publishes the newest of each job again.",
          "1 some cannot be or are left, or nothing is there, 3 Kafka does not answer", DRY_RUN,
          RATE, DLQ_FILTER),
-    VERB("dlq drop", dlq_drop, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_PLACES,
+    VERB("dlq drop", dlq_drop, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_POSITIONS,
          "note that records need nothing more", "Wants positions or a filter. " NOTED,
          "1 some are left, or nothing is there, 3 Kafka does not answer", DRY_RUN, RATE,
          DLQ_FILTER),

@@ -15,7 +15,7 @@
 #include "paths.h"
 
 #define JOBS_FULL     100 /* that come with failed tests and verdict */
-#define PREFIX_MIN    8   /* characters of an id that is not whole */
+#define PREFIX_MIN    8   /* characters of the beginning of an id */
 #define PREFIX_SHOWN  20
 #define PR_DELIVERIES 25
 #define PR_JOBS       400 /* of each delivery */

@@ -194,7 +194,7 @@ static bool records_take(struct pipeline *p)
     for (; p->follows[OF_DLQ] && n < TAKE_MAX; n++) {
         if (!(record = topic_follower_next(p->follower[OF_DLQ], 0)))
             break;
-        dlq_add(&p->open, (struct dlq_place){ record->at.partition, record->at.offset },
+        dlq_add(&p->open, (struct dlq_position){ record->at.partition, record->at.offset },
                 record->timestamp_ms, record->key, &record->headers);
     }
     for (; p->follows[OF_DISPATCHES] && n < TAKE_MAX; n++) {

@@ -7,10 +7,10 @@
 
 #define OLDEST_MAX 32768 /* each byte of it may be escaped */
 
-/* What is shown of a record, in an object that is open: its place and whom it is for. */
-static void put_record(struct buf *to, const char *place, const struct dlq_entry *e)
+/* What is shown of a record, in an object that is open: its position and whom it is for. */
+static void put_record(struct buf *to, const char *position, const struct dlq_entry *e)
 {
-    json_put_string(to, "position", place);
+    json_put_string(to, "position", position);
     json_put_string(to, "delivery", e->delivery);
     json_put_string(to, "repos", e->repos);
     json_put_string(to, "key", e->key);
@@ -27,7 +27,7 @@ void topic_look_note(struct topic_look *t, const struct record *record)
     int64_t due_ms = t->delayed ? headers_get_i64(&record->headers, "not_before_ms", 0) : 0;
     int64_t since_ms = due_ms ? due_ms : record->timestamp_ms;
     struct dlq_entry read = { .state = DLQ_OPEN };
-    char place[DLQ_PLACE_SIZE];
+    char position[DLQ_POSITION_SIZE];
     struct buf text;
     if (record->timestamp_ms > t->newest_ms)
         t->newest_ms = record->timestamp_ms;
@@ -36,8 +36,8 @@ void topic_look_note(struct topic_look *t, const struct record *record)
     buf_init(&text, OLDEST_MAX);
     buf_putc(&text, '{');
     dlq_entry_read(&read, record->timestamp_ms, record->key, &record->headers);
-    dlq_place_text((struct dlq_place){ record->at.partition, record->at.offset }, place);
-    put_record(&text, place, &read);
+    dlq_position_text((struct dlq_position){ record->at.partition, record->at.offset }, position);
+    put_record(&text, position, &read);
     dlq_entry_clear(&read);
     json_put_time(&text, "written_at", record->timestamp_ms);
     json_put_time(&text, "due_at", due_ms);
@@ -147,7 +147,7 @@ static void put_dlq(struct buf *to, const struct dlq *d, size_t shown)
         json_put_begin(to, "entries", '[');
     for (size_t i = 0; e && i < shown; i++, e = dlq_next(d, e)) {
         json_put_begin(to, NULL, '{');
-        put_record(to, e->place, e);
+        put_record(to, e->position, e);
         json_put_time(to, "parked_at", e->parked_ms);
         buf_putc(to, '}');
     }

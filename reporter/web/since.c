@@ -86,7 +86,7 @@ static int by_commit(const struct commit *x, const struct commit *y)
     if (x->at_ms != y->at_ms)
         return x->at_ms > y->at_ms ? -1 : 1;
     if (x->main != y->main)
-        return x->main < y->main ? -1 : 1; /* NULL, or places in one array */
+        return x->main < y->main ? -1 : 1; /* NULL, or elements of one array */
     return x == y ? 0 : strcmp(x->sha, y->sha);
 }
 

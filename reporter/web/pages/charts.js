@@ -136,7 +136,7 @@ class ChartPlot extends HTMLElement {
 customElements.define("chart-plot", ChartPlot);
 
 // plot: { type: "line" or "bar", stacked, unit, labels, sets: [{ name, values, look, help }] }; help
-// says what the whole shows; heading: "h3" where there is an h2 above it.
+// says what the chart shows; heading: "h3" where there is an h2 above it.
 export function chart(name, help, plot, heading = "h2") {
   const node = el("chart-plot", null, { role: "img", "aria-label": `${name}; the table below it has the numbers` });
   node.plot = plot;

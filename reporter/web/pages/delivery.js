@@ -1,5 +1,5 @@
 // "/delivery/<id>": what became of one event, a box for each back end; pr.js shows the same boxes.
-import { el, link, own, places } from "./dom.js";
+import { el, link, own, slots } from "./dom.js";
 import { neverReported, timeline } from "./timeline.js";
 import { copyButton, count, demoted, isBad, jobKey, jobName, jobsByRepo, jobState, newestAttempts, NO_CONCLUSION, prLink, rank, repoLink, said, seconds,
          state, stateName, tally, tier, when, worst } from "./values.js";
@@ -120,7 +120,7 @@ function artifacts(jobs) {
 }
 
 function box({ row, jobs, how }, delivery, labels, named) {
-  return el("section", places([
+  return el("section", slots([
     el("h3", [repoLink(row.repo), " ", tier(row.level), " ", demoted(row.demoted), " ",
       how ? state(how) : noJob(row, delivery)]),
     el("p", advice(row, delivery, labels), { class: "quiet" }),
@@ -162,7 +162,7 @@ function selfReported(data) {
 
 // An id of which only the beginning was given.
 function several(ids) {
-  return places([
+  return slots([
     el("h1", "Several deliveries start with these characters"),
     el("ul", ids.map((id) => el("li", el("code", own(id, `/delivery/${id}`)), { key: id }))),
     el("p", "At most 20 are shown, the newest days first.", { class: "quiet" })]);
@@ -171,7 +171,7 @@ function several(ids) {
 export function show(data) {
   if (data.matches) return several(data.matches);
   const trace = `crcrctl trace ${data.delivery_id}`;
-  return places([
+  return slots([
     el("h1", ["Delivery ", el("code", data.delivery_id)]),
     el("p", [data.event_type || "event", data.pr_number ? [", pull request ", prLink(data.pr_number)] : "", ", commit ",
              el("code", (data.head_sha || "–").slice(0, 10), { title: data.head_sha }), ", ", when(startOf(data)),

@@ -13,10 +13,10 @@ export function el(tag, content, attributes) {
   return node;
 }
 
-// A list whose places are fixed: what is null now leaves its place free, so that patch() finds the
-// others again when it comes.
-export function places(list) {
-  list.forEach((node, i) => { if (isThere(node)) node.dataset.key ??= `place ${i}`; });
+// A list with fixed slots: null leaves its slot empty, so that patch() still finds the others when
+// it is filled.
+export function slots(list) {
+  list.forEach((node, i) => { if (isThere(node)) node.dataset.key ??= `slot ${i}`; });
   return list.filter(isThere);
 }
 
@@ -88,19 +88,19 @@ function patchByKey(parent, fresh, mayMove) {
   for (const node of [...parent.childNodes])
     if (wanted.has(keyOf(node)) && !there.has(keyOf(node))) there.set(keyOf(node), node);
     else node.remove();
-  let place = null;
+  let next = null;
   for (const node of [...fresh].reverse()) {
     let old = there.get(keyOf(node));
     if (old && old.nodeName !== node.nodeName) {
       old.replaceWith(node);
       old = node;
     } else if (old) patchNode(old, node, mayMove);
-    if (!old || (mayMove && old.nextSibling !== place)) parent.insertBefore(old || node, place);
-    place = old || node;
+    if (!old || (mayMove && old.nextSibling !== next)) parent.insertBefore(old || node, next);
+    next = old || node;
   }
 }
 
-function patchByPlace(parent, fresh, mayMove) {
+function patchByIndex(parent, fresh, mayMove) {
   fresh.forEach((node, i) => {
     const old = parent.childNodes[i];
     if (!old) parent.append(node);
@@ -110,10 +110,10 @@ function patchByPlace(parent, fresh, mayMove) {
   while (parent.childNodes.length > fresh.length) parent.lastChild.remove();
 }
 
-// Makes the children of parent say what the fresh nodes say. mayMove: nobody reads there, so that
-// they may be put into their new order.
+// Makes the children of parent equal to the fresh nodes. mayMove: nobody is reading there, so they
+// may be moved into their new order.
 export function patch(parent, fresh, mayMove) {
   const keys = new Set(fresh.map(keyOf));
   if (fresh.length && fresh.every(keyOf) && keys.size === fresh.length) patchByKey(parent, fresh, mayMove);
-  else patchByPlace(parent, fresh, mayMove);
+  else patchByIndex(parent, fresh, mayMove);
 }

@@ -1,6 +1,6 @@
 // The cards of "/": is the relay well? The numbers are those of /api/crcr/health; what counts as well is said here, once, and on
 // hover. "not well" is where an alert of deploy/monitoring calls somebody.
-import { el, own, places } from "./dom.js";
+import { el, own, slots } from "./dom.js";
 import { count, said, seconds, when } from "./values.js";
 
 // Without an answer the page is about the back ends all the same.
@@ -80,7 +80,7 @@ const CARDS = [
 
 function card(health, [title, path, help, look]) {
   const [well, text, items] = look(health);
-  return el("section", places([
+  return el("section", slots([
     el("h2", [own(title, path), " ", wellness(well)]), el("p", text),
     items?.length ? el("ul", items.map((item) => el("li", item))) : null]), { class: "card", key: title, title: help });
 }
@@ -88,7 +88,7 @@ function card(health, [title, path, help, look]) {
 // health: of /api/crcr/health; what the topics said may be old.
 export function cards(health) {
   if (!health || health.missing) return el("p", ["How the relay does is not known: ", health ? health.missing : "nobody said."], { class: "quiet" });
-  return el("div", places([
+  return el("div", slots([
     health.error ? el("p", ["What waits could not be looked at: ", said(health.error), ". It is ", health.looked_at ? ["of ", when(health.looked_at)] : "not known", "."],
       { class: "error", role: "alert" }) : null,
     el("div", CARDS.map((one) => card(health, one)), { class: "cards" }),

@@ -1,6 +1,6 @@
 // "/": how each back end does, L4 first, and among those the worst first.
 import { daysChoice, daysOf, spark } from "./charts.js";
-import { el, glossary, places, table } from "./dom.js";
+import { el, glossary, slots, table } from "./dom.js";
 import { cards } from "./health.js";
 import { count, demoted, E2E_HELP, P95_HELP, PASS_RATE_HELP, passRate, prLink, QUEUE_HELP, rank, repoLink, said, seconds, state, stateName, tally, tier,
          when } from "./values.js";
@@ -56,7 +56,7 @@ export function show(data, query) {
   const list = data.allowlist;
   const repos = [...data.repos].sort((a, b) => levelOf(b) - levelOf(a) || rank(lastState(a)) - rank(lastState(b)) ||
                                                rateOf(a) - rateOf(b) || a.repo.localeCompare(b.repo));
-  return places([
+  return slots([
     el("h1", `Back ends of ${data.upstream_repo}`),
     el("p", !list.caught_up ? "The allowlist is being read: until then no level is known." : list.sha ? ["Allowlist ", el("code", list.sha.slice(0, 10)), ", fetched ", when(list.fetched_at)]
                      : "No allowlist has been published yet: the log of the dispatcher's router says why.", { class: "quiet" }),

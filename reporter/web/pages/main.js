@@ -220,7 +220,7 @@ byId("find").addEventListener("submit", (event) => {
   go(what === "" ? "/" : /^\d+$/.test(what) ? `/pr/${what}` : what.includes("/") ? `/repo/${what}` : `/delivery/${what}`);
 });
 window.addEventListener("popstate", () => {
-  if (shown !== address()) ask(true); // else it is another place on the same page
+  if (shown !== address()) ask(true); // else it is another part of the same page
 });
 document.addEventListener("visibilitychange", again);
 auto.addEventListener("change", again);

@@ -1,6 +1,6 @@
 // "/metrics-board": all back ends together.
 import { chart, daysChoice, daysOf, pointName } from "./charts.js";
-import { el, glossary, places, table } from "./dom.js";
+import { el, glossary, slots, table } from "./dom.js";
 import { count, E2E_HELP, P95_HELP, PASS_RATE_HELP, passRate, QUEUE_HELP, repoLink, tier } from "./values.js";
 
 const DAYS = [30, 7, 90], LINES = 12;
@@ -45,7 +45,7 @@ export function show(data, query) {
   const line = (unit, sets) => ({ type: "line", unit, labels, sets }), bars = (sets) => ({ type: "bar", stacked: true, unit: "count", labels, sets });
   const named = (name) => ({ name: name.replaceAll("_", " "), values: points.map((point) => point[name]) });
   const empty = el("p", "No job has ended in this span of time. What ends is counted here within seconds.");
-  return places([
+  return slots([
     el("h1", "All back ends"), daysChoice(DAYS, days),
     el("p", [passRate(all), ` ${count(total("completed"))} jobs of ${count(total("runs"))} runs: ${count(total("successful"))} successful, `,
              `${count(total("failed"))} failed, ${count(total("cancelled"))} cancelled, ${count(total("timed_out"))} timed out. Pull requests; days are UTC.`]),

@@ -1,5 +1,5 @@
 // "/pipeline": what waits, where, since when and why; what is in the dead-letter queue, and the command that puts it back.
-import { el, glossary, places, table } from "./dom.js";
+import { el, glossary, slots, table } from "./dom.js";
 import { DLQ_OLDER, NOT_REACHED, READING, WAITS_HELP, waits, wellness } from "./health.js";
 import { copyButton, count, deliveryLink, said, seconds, when } from "./values.js";
 
@@ -63,7 +63,7 @@ function queue(dlq) {
 }
 
 export function show(data) {
-  return places([
+  return slots([
     el("h1", "Pipeline"),
     el("p", data.looked_at ? ["Kafka as of ", when(data.looked_at)] : NOT_REACHED, { class: "quiet" }),
     data.error ? el("p", ["The topics could not be looked at again: ", said(data.error)], { class: "error", role: "alert" }) : null,

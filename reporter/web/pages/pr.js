@@ -1,5 +1,5 @@
 // "/pr/<n>": the newest results of a pull request in full; below, each commit and its other deliveries.
-import { el, link, places } from "./dom.js";
+import { el, link, slots } from "./dom.js";
 import { backEnds, boxes, noJob, startOf, summary } from "./delivery.js";
 import { deliveryLink, shaLink, state, when } from "./values.js";
 
@@ -51,7 +51,7 @@ function commits(data, main) {
 export function show(data) {
   const number = data.pr_number, upstream = data.upstream_repo, at = chosen(data.deliveries);
   const main = data.deliveries[at];
-  return places([
+  return slots([
     el("h1", ["Pull request ", link(`${upstream}#${number}`, `https://github.com/${upstream}/pull/${number}`)]),
     data.labels.length ? el("ul", data.labels.map((label) => el("li", label, { key: label })),
                             { class: "chips", "aria-label": "ciflow labels" }) : null,

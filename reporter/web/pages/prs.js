@@ -1,6 +1,6 @@
 // "/prs": the newest pull requests, and how each back end does with them. ?q=, ?state= and ?before=
 // are part of the address.
-import { el, glossary, own, places, table } from "./dom.js";
+import { el, glossary, own, slots, table } from "./dom.js";
 import { prLink, rank, said, state, stateName, when, worst } from "./values.js";
 
 export const api = (match, query) => `/api/crcr/prs${query}`;
@@ -52,7 +52,7 @@ function older(data, query) {
 }
 
 export function show(data, query) {
-  return places([
+  return slots([
     el("h1", "Pull requests"), filter(query), states(query),
     data.prs.length ? table("Pull requests", "Newest first", COLUMNS, data.prs.map(row))
       : el("p", data.before ? "No match in the 100 searched; older ones exist."

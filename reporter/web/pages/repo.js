@@ -1,6 +1,6 @@
 // "/repo/<owner>/<name>": one back end: its newest jobs, its flaky ones, its badge.
 import { chart, daysChoice, daysOf, pointName } from "./charts.js";
-import { el, glossary, own, places } from "./dom.js";
+import { el, glossary, own, slots } from "./dom.js";
 import { COLUMNS, fill, matrices } from "./matrix.js";
 import { level } from "./level.js";
 import { flakyGlossary, flakyTable } from "./since.js";
@@ -52,7 +52,7 @@ function badge(repo) {
 
 export function show(data, query) {
   const repo = data.downstream, prs = repo.window.pull_requests, failing = data.since?.failing.length || 0;
-  return places([
+  return slots([
     el("h1", [repo.repo, " ", tier(repo.level), " ", demoted(repo.demoted?.reason)]),
     repo.demoted ? el("p", ["Demoted ", when(repo.demoted.since), ": no new check runs until it recovers. ", said(repo.demoted.reason)]) : null,
     el("p", [`Newest ${repo.window.days} days: pass rate `, passRate(prs), ", pushes ", passRate(repo.window.pushes), ", nightly ", passRate(repo.window.nightly), ", mean queue ", seconds(prs.queue.mean),

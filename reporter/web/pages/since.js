@@ -1,6 +1,6 @@
 // "/repo/<owner>/<name>/since": since when each job fails on the upstream's main, and what came in
 // between; also the table of flaky jobs, which repo.js shows.
-import { el, glossary, link, own, places, table } from "./dom.js";
+import { el, glossary, link, own, slots, table } from "./dom.js";
 import { count, jobTitle, prLink, repoLink, said, shaLink, when } from "./values.js";
 
 export const api = (match) => `/api/crcr/repos/${match[1]}/since`;
@@ -66,7 +66,7 @@ export const flakyGlossary = FLAKY.slice(1, 2);
 
 export function show(data) {
   const upstream = data.upstream_repo;
-  return places([
+  return slots([
     el("h1", ["Since when does ", repoLink(data.repo), " fail?"]),
     el("p", ["Jobs of pushes to main and of nightly runs, from the newest ", count(data.jobs_seen), " jobs. The order of main is known of ",
              count(data.main_commits), " commits", data.main_from ? [", since ", when(data.main_from)] : "", "."], { class: "quiet" }),

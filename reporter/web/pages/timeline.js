@@ -1,5 +1,5 @@
 // What happened to a delivery, by the relay's clock, and what it waits for; part of delivery.js.
-import { el, places, table } from "./dom.js";
+import { el, slots, table } from "./dom.js";
 import { count, jobKey, jobName, jobsByRepo, repoLink, said, seconds, state, when } from "./values.js";
 
 const OPEN_MAX = 40; // steps that are shown without being asked for
@@ -70,7 +70,7 @@ export function timeline(data) {
   const nothing = data.more_jobs ? `Nothing among the first ${count(data.jobs.length)} jobs.` : "Nothing: every job that reported has ended.";
   const list = el("ol", all.slice(0, LINES_MAX).map((step) => el("li", [when(step.at), " ", el("small", `+${seconds((Date.parse(step.at) - Date.parse(all[0].at)) / 1000)}`), " ", el("span", step.what())])),
                   { class: "steps" });
-  return el("div", places([
+  return el("div", slots([
     el("h2", "Waiting for"),
     open.length ? el("ul", open.slice(0, LINES_MAX).map((one) => el("li", one()))) : el("p", nothing, { class: "quiet" }),
     andMore(open, "the jobs in progress above"),

@@ -53,10 +53,10 @@ export function passRate(score) {
 export function seconds(value) {
   if (value === null || value === undefined) return "–";
   if (value < 60) return `${value.toFixed(1)} s`;
-  const whole = Math.round(value);
-  const hours = Math.floor(whole / 3600), minutes = Math.floor((whole % 3600) / 60);
+  const rounded = Math.round(value);
+  const hours = Math.floor(rounded / 3600), minutes = Math.floor((rounded % 3600) / 60);
   if (hours >= 48) return `${Math.floor(hours / 24)} days${hours % 24 ? ` ${hours % 24} h` : ""}`;
-  return hours ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+  return hours ? `${hours} h ${minutes} min` : `${minutes} min ${rounded % 60} s`;
 }
 
 // A CI's own clock may be ahead of ours.

@@ -33,16 +33,16 @@ static void park(int32_t partition, int64_t offset, int64_t parked_ms)
     headers_put(&h, "repos", STR_LIT("org/a,org/b"));
     headers_put(&h, "resolves", STR_LIT("0@1")); /* of an earlier life: class is no state */
     headers_put_i64(&h, "parked_ms", parked_ms);
-    dlq_add(&dlq, (struct dlq_place){ partition, offset }, 1, STR_LIT("k"), &h);
+    dlq_add(&dlq, (struct dlq_position){ partition, offset }, 1, STR_LIT("k"), &h);
 }
 
-static void resolve(const char *place, const char *class)
+static void resolve(const char *position, const char *class)
 {
     struct headers h;
     headers_init(&h);
     headers_put(&h, "class", str_of(class));
-    headers_put(&h, "resolves", str_of(place));
-    dlq_add(&dlq, (struct dlq_place){ 0, 900 }, 1, STR_LIT("k"), &h);
+    headers_put(&h, "resolves", str_of(position));
+    dlq_add(&dlq, (struct dlq_position){ 0, 900 }, 1, STR_LIT("k"), &h);
 }
 
 static void what_is_replayed_or_dropped_is_not_open(void **state)
@@ -57,11 +57,11 @@ static void what_is_replayed_or_dropped_is_not_open(void **state)
     assert_int_equal(dlq_count(&dlq), 2);
     assert_false(dlq.more);
     const struct dlq_entry *e = dlq_next(&dlq, NULL);
-    assert_string_equal(e->place, "0@2");
+    assert_string_equal(e->position, "0@2");
     assert_string_equal(e->repos, "org/a,org/b");
     assert_int_equal(e->parked_ms, 30);
     e = dlq_next(&dlq, e);
-    assert_string_equal(e->place, "1@2");
+    assert_string_equal(e->position, "1@2");
     assert_null(dlq_next(&dlq, e));
     resolve("0@2", "dropped");
     resolve("1@2", "dropped");
@@ -86,9 +86,9 @@ static void of_too_many_the_newest_stay_and_it_says_so(void **state)
     assert_int_equal(dlq_count(&dlq), OPEN_MAX - OPEN_MAX / 10 + 1);
     assert_true(dlq.more);
     dlq_sort(&dlq, true);
-    assert_string_equal(dlq_next(&dlq, NULL)->place, "0@10000");
-    assert_null(dlq_find(&dlq, (struct dlq_place){ 0, OPEN_MAX / 10 - 1 }));
-    assert_non_null(dlq_find(&dlq, (struct dlq_place){ 0, OPEN_MAX / 10 }));
+    assert_string_equal(dlq_next(&dlq, NULL)->position, "0@10000");
+    assert_null(dlq_find(&dlq, (struct dlq_position){ 0, OPEN_MAX / 10 - 1 }));
+    assert_non_null(dlq_find(&dlq, (struct dlq_position){ 0, OPEN_MAX / 10 }));
 }
 
 int main(void)

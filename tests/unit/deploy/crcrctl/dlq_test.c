@@ -50,7 +50,7 @@ static struct record *parked(int32_t partition, int64_t offset)
 
 static void add(const struct record *r)
 {
-    dlq_add(&dlq, dlq_place_of(r), r->timestamp_ms, r->key, &r->headers);
+    dlq_add(&dlq, dlq_position_of(r), r->timestamp_ms, r->key, &r->headers);
 }
 
 static void add_resolution(const char *resolves, const char *class)
@@ -65,7 +65,7 @@ static void add_resolution(const char *resolves, const char *class)
 
 static enum dlq_state state_at(int32_t partition, int64_t offset)
 {
-    const struct dlq_entry *e = dlq_find(&dlq, (struct dlq_place){ partition, offset });
+    const struct dlq_entry *e = dlq_find(&dlq, (struct dlq_position){ partition, offset });
     assert_non_null(e);
     return e->state;
 }
@@ -84,7 +84,7 @@ static void a_resolution_closes_its_entry_wherever_it_comes(void **state)
     assert_int_equal(state_at(1, 7), DLQ_DROPPED);
     assert_int_equal(state_at(0, 7), DLQ_REPLAYED);
     assert_int_equal(state_at(1, 8), DLQ_OPEN);
-    assert_null(dlq_find(&dlq, (struct dlq_place){ 0, 99 }));
+    assert_null(dlq_find(&dlq, (struct dlq_position){ 0, 99 }));
 }
 
 static void a_malformed_resolution_is_an_entry(void **state)
@@ -110,11 +110,11 @@ static void places_have_one_form(void **state)
     (void)state;
     static const char *const bad[] = { "",     "3",   "3@",    "@3",          "-1@2",
                                        "1@-2", "a@b", "1@2@3", "9999999999@1" };
-    struct dlq_place at;
-    assert_true(dlq_place_parse(STR_LIT("3@17"), &at));
+    struct dlq_position at;
+    assert_true(dlq_position_parse(STR_LIT("3@17"), &at));
     assert_true(at.partition == 3 && at.offset == 17);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        if (dlq_place_parse(str_of(bad[i]), &at))
+        if (dlq_position_parse(str_of(bad[i]), &at))
             fail_msg("%s was taken", bad[i]);
 }
 
@@ -134,15 +134,15 @@ static void filters_are_anded(void **state)
                                              .delivery = STR_LIT("d-1"),
                                              .source = STR_LIT("dispatch.l2"),
                                              .since_ms = 4983,
-                                             .places = { { 3, 17 } },
-                                             .n_places = 1 }));
+                                             .positions = { { 3, 17 } },
+                                             .n_positions = 1 }));
     assert_true(matches((struct dlq_filter){ .source = STR_LIT("crcr.dispatch.l2") }));
     assert_false(matches((struct dlq_filter){ .class = STR_LIT("poison") }));
     assert_false(matches((struct dlq_filter){ .repo = STR_LIT("org/b") }));
     assert_false(matches((struct dlq_filter){ .delivery = STR_LIT("d-2") }));
     assert_false(matches((struct dlq_filter){ .source = STR_LIT("events") }));
     assert_false(matches((struct dlq_filter){ .since_ms = 4984 }));
-    assert_false(matches((struct dlq_filter){ .places = { { 3, 18 } }, .n_places = 1 }));
+    assert_false(matches((struct dlq_filter){ .positions = { { 3, 18 } }, .n_positions = 1 }));
 }
 
 static void a_filter_finds_each_downstream_of_an_entry(void **state)

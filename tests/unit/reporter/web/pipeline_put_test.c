@@ -156,7 +156,7 @@ static void of_the_dlq_the_newest_are_shown_and_all_counted(void **state)
     struct dlq dlq = { .open_max = 1000 };
     for (int i = 0; i < PIPELINE_DLQ_SHOWN + 5; i++) {
         struct record r = record(i, NOW + i);
-        dlq_add(&dlq, (struct dlq_place){ 3, i }, NOW + i, r.key, &r.headers);
+        dlq_add(&dlq, (struct dlq_position){ 3, i }, NOW + i, r.key, &r.headers);
     }
     dlq_sort(&dlq, true);
     view.dlq = &dlq;
