@@ -4,7 +4,7 @@ Time depends on what else the machine does; instructions hardly do. Two things v
 execute them, and both are put right here:
 
 - It has no SHA extensions (SHA-NI), so OpenSSL computes SHA-256 with AVX2, in eleven times as many instructions.
-- It counts each byte of `rep movsb`, which glibc copies large blocks with. glibc is told to copy with vectors."""
+- It counts each byte of `rep movsb`, which glibc copies large blocks with. glibc is set to copy with vectors."""
 import functools
 import pathlib
 import re

@@ -36,10 +36,10 @@ def measure(setting, _):
     counts = count_all(setting)
     return [Row(f"instructions: {name}", "", f"{count / THOUSAND:,.1f} thousand", count=(name, count))
             for name, count in counts.items()] + \
-        [judge(counts, *bar) for bar in BARS]
+        [evaluate(counts, *bar) for bar in BARS]
 
 
-def judge(counts, what, first, second, bar):
+def evaluate(counts, what, first, second, bar):
     if second:
         ratio = counts[first] / counts[second]
         return Row(what, f"≤ {bar} ×", f"{ratio:.1f} × ({counts[first] / THOUSAND:,.0f} and "

@@ -24,8 +24,8 @@ def measure(setting, _):
     for topic in ("bench.first", "bench.second"):
         setting.make_topic(topic)
     run(setting, relay, 100, WARM_UP_SECONDS)
-    rows = judge(*run(setting, relay, 200, SECONDS), 200, {"p50": 10, "p99": 50})
-    rows += judge(*run(setting, relay, 20, SECONDS), 20, {"p50": 4})
+    rows = evaluate(*run(setting, relay, 200, SECONDS), 200, {"p50": 10, "p99": 50})
+    rows += evaluate(*run(setting, relay, 20, SECONDS), 20, {"p50": 4})
     relay.stop()
     return rows
 
@@ -44,7 +44,7 @@ def run(setting, relay, rate, seconds):
     return wait_for("the sink to have them all", through, 120), hops, sent
 
 
-def judge(stats, hops, sent, rate, bars_ms):
+def evaluate(stats, hops, sent, rate, bars_ms):
     rows = []
     for name in ("p50", "p99"):
         ours, floor, bar_ms = stats[f"{name}_us"] / 1e3, hops[f"{name}_us"] / 1e3, bars_ms.get(name)

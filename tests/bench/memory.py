@@ -30,10 +30,10 @@ def measure(setting, long):
     stats = setting.sink_stats()
     relay.stop()
     return [
-        Row("memory: idle", "≤ 32 MB", told(idle), max(idle.values()) <= 32),
-        Row(f"memory: most on a backlog of {events:,} events, dispatcher", "≤ 60 MB", told(most),
+        Row("memory: idle", "≤ 32 MB", shown(idle), max(idle.values()) <= 32),
+        Row(f"memory: most on a backlog of {events:,} events, dispatcher", "≤ 60 MB", shown(most),
             most["dispatcher"] <= 60),
-        Row("memory: after it", "", told(after)),
+        Row("memory: after it", "", shown(after)),
         Row(f"backlog of {events:,} events × {TIERS}: drains", "monotone",
             f"{events * TIERS / stats['seconds']:,.0f} dispatches/s, longest pause "
             f"{stats['longest_gap_ms']:.0f} ms", drains(left)),
@@ -58,5 +58,5 @@ def drains(left):
     return all(later < earlier for earlier, later in zip(begun, begun[1:]))
 
 
-def told(sizes):
+def shown(sizes):
     return ", ".join(f"{part} {size:.0f}" for part, size in sizes.items()) + " MB"

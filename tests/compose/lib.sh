@@ -9,10 +9,10 @@ project=''  # of the stack that the functions below look at
 compose=()  # the command for it
 up=()       # the commands of the stacks that may be up, to be ended
 
-exec {told}>&1 # also for what is told from inside a check
-pass() { passed=$((passed + 1)); echo "ok      $*" >&"$told"; }
-skip() { skipped=$((skipped + 1)); echo "skipped $*" >&"$told"; }
-fault() { failed=$((failed + 1)); echo "FAILED  $*" >&"$told"; }
+exec {results}>&1 # also for what is printed from inside a check
+pass() { passed=$((passed + 1)); echo "ok      $*" >&"$results"; }
+skip() { skipped=$((skipped + 1)); echo "skipped $*" >&"$results"; }
+fault() { failed=$((failed + 1)); echo "FAILED  $*" >&"$results"; }
 check() { # name command…: what the command says is shown when it fails
     local name=$1 began=$SECONDS
     shift
@@ -41,7 +41,7 @@ finish() {
         end_engine
         rm -rf "$work"
     fi
-    echo "$passed passed, $failed failed, $skipped skipped" >&"$told"
+    echo "$passed passed, $failed failed, $skipped skipped" >&"$results"
     # With a number: a bare exit in a trap gives the status from before the trap.
     exit $((failed > 0 || passed == 0))
 }

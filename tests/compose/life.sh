@@ -99,7 +99,7 @@ shares_work() { # 12 pull requests: none twice, none missing, and no replica idl
         [ "$n" -gt 0 ] || return 1
     done
 }
-# A webhook every 3 s, until told to end; what is not answered with 202 is sent again, as GitHub's redelivery does.
+# A webhook every 3 s, until asked to end; what is not answered with 202 is sent again, as GitHub's redelivery does.
 load() {
     local i delivery sha status again
     for ((i = 0; i < 40; i++)); do
@@ -143,7 +143,7 @@ upgrades() { # one service after the other becomes the next image
         arrives $line || return 1
     done <"$work/load.sent"
 }
-upgrade_is_told() { # what the upgrade did to the load, beside the count
+upgrade_is_reported() { # what the upgrade did to the load, beside the count
     local again=0
     [ ! -e "$work/load.again" ] || again=$(wc -l <"$work/load.again")
     echo "        $(wc -l <"$work/load.sent") webhooks meanwhile; $again attempts without 202, all sent again"
@@ -183,7 +183,7 @@ life() {
     check "the runbook's commands: admin ports, a file, a signed ping" answers_the_runbook
     check "dispatcher scales to 3" scales
     check "12 pull requests over 3 dispatchers: each once, no replica idle" shares_work
-    check "upgrade in place under load: every webhook arrives whole, once" upgrades && upgrade_is_told
+    check "upgrade in place under load: every webhook arrives whole, once" upgrades && upgrade_is_reported
     check "stop: all end in order" ends_in_order
     check "start: all healthy again" comes_up 3
     check "after the restart a webhook goes through" goes_through 171400

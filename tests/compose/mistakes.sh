@@ -36,9 +36,9 @@ for config, settings in (("configs", "kafka_ui.yml"), ("configs_tls", "tls/kafka
     assert page["environment"]["JAVA_OPTS"].endswith("location=file:/run/secrets/" + names["kafka_ui"]["target"])
     assert stack["secrets"]["kafka_ui"]["file"].endswith(settings), stack["secrets"]["kafka_ui"]
     with open(f"{work}/secrets/{settings}") as file:
-        told = yaml.safe_load(file)
-    assert told["auth"]["type"] == "LOGIN_FORM" and len(told["spring"]["security"]["user"]["password"]) >= 32
-    (cluster,) = told["kafka"]["clusters"]
+        loaded = yaml.safe_load(file)
+    assert loaded["auth"]["type"] == "LOGIN_FORM" and len(loaded["spring"]["security"]["user"]["password"]) >= 32
+    (cluster,) = loaded["kafka"]["clusters"]
     # The fields that the UI knows of a cluster (ClustersProperties.Cluster, v1).
     assert set(cluster) <= {"name", "bootstrapServers", "readOnly", "properties"}, cluster
     assert cluster["readOnly"] is True and cluster["bootstrapServers"] == "kafka:9092"

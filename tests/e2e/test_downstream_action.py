@@ -212,7 +212,7 @@ def test_the_token_of_another_repository_is_refused_readably(relay, tokens, disp
     assert not row_of(relay, delivery, L2)
 
 
-def test_a_repository_below_l2_is_told_that_nothing_is_recorded(relay, tokens, dispatched, tmp_path):
+def test_a_repository_below_l2_learns_that_nothing_is_recorded(relay, tokens, dispatched, tmp_path):
     _, event = dispatched("org-one/backend-one", 5007)
     job = Job(tmp_path, "org-one/backend-one", event, tokens("org-one/backend-one").url)
     code, log, outputs = job.run(**begin(relay), required="true")

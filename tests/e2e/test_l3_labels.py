@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from lib.downstream import (Run, checks_anywhere, dispatches, job_checks, settle, silence, wait_checks,
+from lib.downstream import (Run, checks_anywhere, dispatches, job_checks, wait_idle, silence, wait_checks,
                             wait_dispatch)
 from lib.kafka import read_topic, write
 from lib.ports import free_port
@@ -44,7 +44,7 @@ def relay(kafka_node, tmp_path_factory):
 
 
 def no_checks(relay, sha, repo):
-    settle(relay)
+    wait_idle(relay)
     assert job_checks(relay, sha, repo) == {}
 
 
@@ -84,10 +84,10 @@ def test_label_removed_starts_no_new_check_run_and_ends_those_started(relay):
     run = Run(relay, pr.opened(), NPU).start("first")
     wait_checks(relay, pr.sha, NPU, {"ci/first": "in_progress"})
     pr.unlabeled(LABEL)
-    settle(relay)
+    wait_idle(relay)
     run.start("second").end("first", "second")
     wait_checks(relay, pr.sha, NPU, {"ci/first": "success"})
-    settle(relay)
+    wait_idle(relay)
     wait_checks(relay, pr.sha, NPU, {"ci/first": "success"})
 
 
@@ -96,7 +96,7 @@ def test_label_removed_before_the_run_gives_no_check_run_and_put_back_gives_it(r
     pr.labels = [LABEL]
     delivery = pr.opened()
     pr.unlabeled(LABEL)
-    settle(relay)
+    wait_idle(relay)
     Run(relay, delivery, NPU).start().end()
     no_checks(relay, pr.sha, NPU)
     pr.labeled(LABEL)
@@ -108,9 +108,9 @@ def test_a_labeled_event_that_is_overtaken_by_its_unlabeled_changes_nothing(rela
     delivery = pr.opened()
     late = pr.labeled_event(LABEL)
     pr.unlabeled(LABEL)
-    settle(relay)
+    wait_idle(relay)
     pr.send(late)
-    settle(relay)
+    wait_idle(relay)
     Run(relay, delivery, NPU).start().end()
     no_checks(relay, pr.sha, NPU)
 
@@ -138,7 +138,7 @@ def test_reopened_with_an_echo_of_a_label_that_went_has_no_check_run(relay):
     pr.closed()
     pr.unlabeled(LABEL)
     reopened = Run(relay, pr.reopened(), NPU)
-    settle(relay)
+    wait_idle(relay)
     assert [one["name"] for one in run.payload["payload"]["pull_request"]["labels"]] == [LABEL]
 
     def with_label(body):
@@ -176,7 +176,7 @@ def test_a_forged_echo_of_another_pull_request_or_commit_gets_no_check_run_there
         body["payload"]["pull_request"]["labels"] = [{"name": LABEL}]
         body.update(pr_number=labelled.number, head_sha=elsewhere, level="L4")
     run.start(echo=forge).end(echo=forge)
-    settle(relay)
+    wait_idle(relay)
     for sha in (labelled.sha, victim.sha, elsewhere):
         assert job_checks(relay, sha, NPU) == {}
     rows = relay.api(f"/api/crcr/deliveries/{run.payload['delivery_id']}")["jobs"]
@@ -209,7 +209,7 @@ def test_several_repositories_of_one_device_each_get_theirs(relay):
     Run(relay, delivery, NPU).start().end()
     Run(relay, delivery, NPU_TOO).start().end(conclusion="failure")
     Run(relay, delivery, GPU).start().end()
-    settle(relay)
+    wait_idle(relay)
     pr.labeled(LABEL)
     wait_checks(relay, pr.sha, NPU, {"ci/build": "success"})
     wait_checks(relay, pr.sha, NPU_TOO, {"ci/build": "failure"})
@@ -227,11 +227,11 @@ def test_two_devices_each_open_only_their_own(relay):
     pr.labeled(OTHER_LABEL)
     wait_checks(relay, pr.sha, GPU, {"ci/build": "in_progress"})
     pr.unlabeled(LABEL)
-    settle(relay)
+    wait_idle(relay)
     gpu.end()
     Run(relay, delivery, NPU, workflow="late").start()
     wait_checks(relay, pr.sha, GPU, {"ci/build": "success"})
-    settle(relay)
+    wait_idle(relay)
     wait_checks(relay, pr.sha, NPU, {"ci/build": "success"})
 
 
@@ -241,12 +241,12 @@ def test_the_label_of_another_pull_request_with_the_same_head_does_not_count(rel
     run = Run(relay, plain.opened(), NPU).start("of-plain").end("of-plain")
     other = Run(relay, labelled.opened(), NPU)
     labelled.labeled(LABEL)
-    settle(relay)
+    wait_idle(relay)
     assert job_checks(relay, plain.sha, NPU) == {}
     run.start("again").end("again")
     other.start("of-labelled").end("of-labelled")
     wait_checks(relay, plain.sha, NPU, {"ci/of-labelled": "success"})
-    settle(relay)
+    wait_idle(relay)
     wait_checks(relay, plain.sha, NPU, {"ci/of-labelled": "success"})
     (check,) = job_checks(relay, plain.sha, NPU).values()
     assert check["external_id"].endswith(f":{labelled.number}")
@@ -256,7 +256,7 @@ def test_a_ciflow_tag_push_belongs_to_its_pull_request(relay):
     pr = PullRequest(relay)
     pr.opened()
     pr.labeled(LABEL)
-    settle(relay)
+    wait_idle(relay)
     tagged = sha_of(f"tag of {pr.number}")
     delivery = push(relay, f"refs/tags/ciflow/crcr/npu/{pr.number}", tagged)
     sent = wait_dispatch(relay, delivery, NPU)
@@ -286,13 +286,13 @@ def test_a_ciflow_tag_push_of_a_pull_request_without_the_label_has_no_check_run(
 def test_label_events_are_never_dispatched(relay):
     pr = PullRequest(relay)
     pr.opened()
-    told = [pr.labeled(LABEL), pr.unlabeled(LABEL), pr.labeled(OTHER_LABEL)]
+    deliveries = [pr.labeled(LABEL), pr.unlabeled(LABEL), pr.labeled(OTHER_LABEL)]
     fence = pr.pushed()
     for repo in ("org/two", NPU, NPU_TOO, GPU):
         wait_dispatch(relay, fence, repo)
-    settle(relay)
+    wait_idle(relay)
     rows = read_topic(relay.kafka, relay.topic("dispatches"))
-    for delivery in told:
+    for delivery in deliveries:
         assert dispatches(relay, delivery) == []
         assert outcomes_of(rows, delivery) == {}
 
@@ -307,7 +307,7 @@ def test_a_label_that_is_folded_before_the_allowlist_knows_the_repository_counts
     pr = PullRequest(relay)
     pr.opened()
     pr.labeled("ciflow/crcr/tpu")
-    settle(relay)
+    wait_idle(relay)
     relay.allowlist_file.write_text(ALLOWLIST + "  tpu: { org/tpu: [dave] }\n")
     wait_for("the new version", lambda: any(
         b"org/tpu" in row.value for row in read_topic(relay.kafka, relay.topic("allowlist"))))
@@ -377,7 +377,7 @@ def test_two_reporters_make_the_same_check_run_from_every_order(relay):
             facts.put(order[step])
     for facts in made:
         wait_checks(relay, facts.sha, NPU, {"ci/build": "failure"})
-    settle(relay)
+    wait_idle(relay)
     for facts in made: # each once: job_checks fails on a second of the same name
         assert len(job_checks(relay, facts.sha, NPU)) == 1
     for part in ("reporter", "reporter2"):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from lib.downstream import post, settle, wait_dispatch
+from lib.downstream import post, wait_idle, wait_dispatch
 from lib.kafka import read_topic
 from lib.processes import wait_for
 from lib.redis_server import redis_server
@@ -81,10 +81,10 @@ def life(kafka_node, tmp_path_factory):
             post(relay, "/_sim/downstreams", {"repo": "*", "delay_ms": 20, "run_ms": 20, "after_ms": 10})
             one = Life(relay)
             one.happens()
-            settle(relay, ("crcr-router", "crcr-l1", "crcr-l2", "crcr-l3", "crcr-l4"))
+            wait_idle(relay, ("crcr-router", "crcr-l1", "crcr-l2", "crcr-l3", "crcr-l4"))
             wait_for("every run to have reported", lambda: all(
                 len(completed(one, repo)) == len(one.deliveries) - 1 for repo in ALL if repo != ONE), 60)
-            settle(relay, ("crcr-fold", "crcr-reconcile", "crcr-forward"))
+            wait_idle(relay, ("crcr-fold", "crcr-reconcile", "crcr-forward"))
             yield one
         finally:
             relay.stop()
@@ -138,8 +138,8 @@ def test_nothing_stale_was_started(life):
 def test_every_stored_event_has_one_end_for_each_downstream_that_takes_it(life):
     rows = read_topic(life.relay.kafka, life.relay.topic("dispatches"))
     for name, delivery in life.deliveries.items():
-        ends = {repo: [one for one in told if one not in ("waiting", "unknown")]
-                for repo, told in outcomes_of(rows, delivery).items()}
+        ends = {repo: [one for one in outcomes if one not in ("waiting", "unknown")]
+                for repo, outcomes in outcomes_of(rows, delivery).items()}
         end = "superseded" if name == "late push" else "dispatched"
         assert ends == {repo: [end] for repo in ALL}, name
     assert read_topic(life.relay.kafka, life.relay.topic("dlq")) == []

@@ -74,9 +74,9 @@ def test_no_odd_report_fells_a_daemon_or_gets_lost(relay, tmp_path):
             accepted.add((payload["delivery_id"], one.repo))
     assert statuses.count(200) > REPORTS / 3 and statuses.count(400) > 10
 
-    def settled():
+    def is_idle():
         return all(row.get("lag") in (0, None) for row in relay.lag())
-    wait_for("all to be done with", settled, 90)
+    wait_for("all to be done with", is_idle, 90)
     for name, process in relay.parts.items():
         assert process.running() and "Sanitizer" not in process.text(), f"seed {SEED}: {process.tail()}"
     rows = [json.loads(record.value) for record in read_topic(relay.kafka, relay.topic("results"))]

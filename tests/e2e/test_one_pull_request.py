@@ -134,10 +134,10 @@ def test_trace_tells_the_whole_life(relay, delivered):
 
 
 def test_lag_is_zero_when_all_is_done(relay, delivered):
-    def settled():
+    def is_idle():
         rows = relay.lag()
         return rows and all(row.get("lag") in (0, None) for row in rows)
-    wait_for("no lag in any group", settled)
+    wait_for("no lag in any group", is_idle)
 
 
 def test_the_same_delivery_again_dispatches_nothing(relay, delivered):

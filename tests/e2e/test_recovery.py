@@ -138,7 +138,7 @@ def test_a_replay_sends_nothing_twice_and_again_sends_all_once_more(fresh_relay)
     for delivery in (older, newer):
         wait_for("the dispatches", lambda d=delivery: set(calls(relay, d)) == REPOS, 60)
     relay.ctl("replay", "--topic", "events", "--pr", "400")
-    wait_for("the repeats to be told", lambda: all(
+    wait_for("the repeats to be reported", lambda: all(
         "duplicate" in outcomes(relay, d, repo) for d in (older, newer) for repo in REPOS), 60)
     assert calls(relay, older) == calls(relay, newer) == sorted(REPOS)
     measured = relay.metric("dispatcher", "crcr_dispatch_latency_seconds_count")

@@ -176,8 +176,8 @@ def test_all_checks_are_run_again_one_call_a_run(scene):
     delivery = scene.relay.press(check_suite=scene.checks(L4, "docs")[0]["check_suite"]["id"])
     for repo, job in ((L3, "test"), (L4, "linux"), (L4, "mac"), (GREEN, "test")):
         scene.wait_ended(repo, job, 2, "success")
-    told = [(one["repo"], one["kind"]) for one in scene.outcomes(delivery) if one["kind"] == "rerun_all"]
-    assert sorted(told) == [(L4, "rerun_all"), (GREEN, "rerun_all"), (L3, "rerun_all")]
+    reported = [(one["repo"], one["kind"]) for one in scene.outcomes(delivery) if one["kind"] == "rerun_all"]
+    assert sorted(reported) == [(L4, "rerun_all"), (GREEN, "rerun_all"), (L3, "rerun_all")]
     assert scene.wait_outcome(delivery, "pytorch/pytorch", "expand", "dispatched")["tier"] == "L4"
 
 

@@ -27,7 +27,7 @@ REPOS_MAX = 16  # downstreams of one record
 POISON = "kind_of_poison"  # the header that row 13 gives what it writes: nobody's task
 # Why a call may be the second one. Today's releases write only that it may be ("1", true).
 REASONS = ("answer_unseen", "claim_expired", "no_claim")
-NO_REASON, UNTOLD = "no reason given", "the sender was killed"
+NO_REASON, UNREPORTED = "no reason given", "the sender was killed"
 
 
 def updated_at(body):
@@ -273,7 +273,7 @@ class Checker:
         return [(job, state) for job, (rank, state) in self.callbacks.items()
                 if reached.get(job, 0) < rank]
 
-    def untold(self):
+    def unreported(self):
         """Dispatches that are not over yet: no outcome names them, or one that is followed by another try."""
         return [key for key in self.dispatches if key not in self.dead and (key[0], "") not in self.dead
                 and FINAL.isdisjoint(o["outcome"] for o in self.outcomes[key])]
@@ -293,8 +293,8 @@ class Checker:
                        and (deliveries is None or delivery in deliveries)
                        for o in outcomes if o["outcome"] in ("failed", "skipped")]
 
-    def settled(self):
-        return not (self.open_dispatches() or self.open_callbacks() or self.untold())
+    def is_done(self):
+        return not (self.open_dispatches() or self.open_callbacks() or self.unreported())
 
     # ---- the verdict --------------------------------------------------------------------------------
     def unknown(self):
@@ -312,7 +312,7 @@ class Checker:
         for key, extra in self.duplicates().items():
             calls = sorted((o for o in self.outcomes[key] if o["outcome"] in CALLS), key=at_ms)
             marks = [mark for o in calls if (mark := mark_of(o.get("maybe_duplicate")))][-extra:]
-            found.update(marks + [UNTOLD if self.senders_killed else NO_REASON] * (extra - len(marks)))
+            found.update(marks + [UNREPORTED if self.senders_killed else NO_REASON] * (extra - len(marks)))
         return found
 
     def verdict(self, jobs_in_redis=None, tasks=()):
@@ -341,7 +341,7 @@ class Checker:
         for key, (_, rank, _) in self.results.items():
             if self.last[key] < rank:
                 found.add("state went back", f"{key}: the last row is not the furthest")
-        for delivery, repo in self.untold():
+        for delivery, repo in self.unreported():
             found.add("dispatch without a final outcome", f"{delivery} for {repo}")
         self._check_ends(unknown)
         self._check_order(unknown)

@@ -17,7 +17,7 @@ class Growth:
     steady: bool  # it goes up between most blocks, not once
 
     def leaks(self, most):
-        """More than `most` a minute, surely, and steadily."""
+        """More than `most` a minute, certainly and steadily."""
         return self.steady and self.slope > most and self.least > 0
 
 

@@ -1,4 +1,4 @@
-"""What is to be seen outside of the relay once everything has settled: a job's rows at the HUD, its check runs at GitHub, of the
+"""What is to be seen outside of the relay once everything has finished: a job's rows at the HUD, its check runs at GitHub, of the
 jobs whose callbacks ingest answered with 2xx, or stored; and the aggregate check run of each dispatch at L4."""
 import collections
 
@@ -15,28 +15,28 @@ def check_runs(state):
     return found
 
 
-def untold(jobs, told, in_order):
-    """jobs: job → rank and state. What the HUD does not know; in_order: nor was it told a state after a later one, as happens
+def unreported(jobs, reported, in_order):
+    """jobs: job → rank and state. What the HUD does not know; in_order: nor did it get a state after a later one, as happens
     when the reporter is killed between its answer and the commit."""
     wrong = []
     for job, (_, status) in jobs.items():
-        states = told.get(job, [])
+        states = reported.get(job, [])
         if not states or states[-1] != status:
-            wrong.append(f"{job} is {status}, the HUD was told {states}")
+            wrong.append(f"{job} is {status}, the HUD got {states}")
         elif in_order and sorted(states, key=RANK.get) != states:
-            wrong.append(f"{job}: the HUD was told {states} in this order")
+            wrong.append(f"{job}: the HUD got {states} in this order")
     return wrong
 
 
-def untold_rows(states, told):
-    """states: job → in how many rows of results it is in which state. Rows that the HUD was never told: who tells it commits
+def unreported_rows(states, reported):
+    """states: job → in how many rows of results it is in which state. Rows that the HUD never got: who sends them commits
     only afterwards, so that one that is killed, or loses its partition, tells it once more."""
     wrong = []
     for job, rows in states.items():
-        heard = collections.Counter(told.get(job, ()))
+        heard = collections.Counter(reported.get(job, ()))
         for status, n in rows.items():
             if (known := heard["completed" if status == "timed_out" else status]) < n:
-                wrong.append(f"{job}: {n} rows are {status}, the HUD was told {known}")
+                wrong.append(f"{job}: {n} rows are {status}, the HUD got {known}")
     return wrong
 
 
@@ -110,5 +110,5 @@ def missing(case, in_order=False):
     if case.is_usual:
         wrong += unasked(shown, case.downstreams)
     if case.hud:
-        wrong += untold(jobs, case.checker.hud, in_order) + untold_rows(case.checker.states, case.checker.hud)
+        wrong += unreported(jobs, case.checker.hud, in_order) + unreported_rows(case.checker.states, case.checker.hud)
     return wrong

@@ -1,5 +1,5 @@
 """What the rows share: one real Kafka and Redis, the three daemons, the simulated GitHub with 12 downstreams,
-and the waiting for everything to settle."""
+and the waiting for everything to finish."""
 import collections
 import dataclasses
 import json
@@ -30,7 +30,7 @@ L3:
   npu: { org-g/backend: [], org-h/backend: [], org-i/backend: [] }
 L4: [org-j/backend, org-k/backend, org-l/backend]
 """
-OUTSIDE_S = 120  # until what is settled is shown outside
+OUTSIDE_S = 120  # until what has finished is shown outside
 LONG_PATIENCE = 6  # of these, where there is more to look at
 READ_S = 150     # until all that lies in topics is done with, what is put off for a minute as well
 # One run in ten calls back, twice: with all of them the simulator's RSA signatures would be the load.
@@ -103,10 +103,10 @@ class Case:
                  downstreams=DOWNSTREAMS, reaction=REACTION, environment=None, links=None, hud=False,
                  gives_up=False, refuses=False, shows=True, senders_killed=False, supervised=False):
         self.world, self.name, self.say = world, name, world.say
-        self.hud = hud            # is told each result
+        self.hud = hud            # gets each result
         self.gives_up = gives_up  # part of the fault: tasks end in the dead-letter queue, or are refused
         self.refuses = refuses    # part of the fault: valid callbacks are answered with 4xx
-        self.shows = shows        # all is shown at GitHub and told to the HUD soon after it has settled
+        self.shows = shows        # all is shown at GitHub and at the HUD soon after it has finished
         self.supervised = supervised  # a daemon that ends as left_unread says is started again, as compose does
         self.revived = 0
         # Parts of the fault that allow more (checker.py): when Redis is unavailable, which the row notes; dispatchers are killed.
@@ -208,14 +208,14 @@ class Case:
         pipe.execute()
 
     # ---- ending -----------------------------------------------------------------------------------
-    def settle(self, timeout=300):
+    def wait_done(self, timeout=300):
         """Until every stored event and callback is where it belongs; says how far it is meanwhile."""
         deadline, said = time.monotonic() + timeout, 0.0
         while True:
             if self.supervised:
                 self.revive()
             checker = self.checker.look()
-            if checker.settled() or time.monotonic() > deadline:
+            if checker.is_done() or time.monotonic() > deadline:
                 return checker
             if time.monotonic() - said > 10:
                 said = time.monotonic()
@@ -237,7 +237,7 @@ class Case:
         return +lags
 
     def read_to_the_end(self, timeout=READ_S):
-        """What stands twice in a topic, or is to be tried again, could still do harm when all has settled. What is left unread."""
+        """What stands twice in a topic, or is to be tried again, could still do harm when all has finished. What is left unread."""
         left = None
 
         def done():
@@ -288,13 +288,13 @@ class Case:
                     jobs[repo.lower(), delivery, run, job] = status
         return jobs
 
-    def result(self, row, name, faults, recovery_s=None, note="", settle_s=300):
-        """Waits for it to settle, checks, and stops everything. Without a recovery_s: how long the slowest dispatch took."""
+    def result(self, row, name, faults, recovery_s=None, note="", done_s=300):
+        """Waits for it to finish, checks, and stops everything. Without a recovery_s: how long the slowest dispatch took."""
         patience = LONG_PATIENCE if self.world.long else 1
-        self.settle(settle_s * patience)
+        self.wait_done(done_s * patience)
         unseen = self.outside(OUTSIDE_S * patience) if self.shows else []
         problems = self.read_to_the_end(READ_S * patience)
-        self.settle(settle_s * patience)  # what was called back meanwhile
+        self.wait_done(done_s * patience)  # what was called back meanwhile
         found = self.checker.verdict(self.jobs_in_redis(), self.tasks())
         counts = self.checker.counts
         if recovery_s is None:
@@ -335,7 +335,7 @@ class Case:
         for load in self.loads:
             load.stop()
         problems += [f"{name} had ended by itself with {process.popen.returncode}: {process.tail()[-300:]}"
-                     for name, process in self.relay.parts.items() if not process.running() and not process.told_to_end]
+                     for name, process in self.relay.parts.items() if not process.running() and not process.asked_to_end]
         try:
             self.relay.stop()
         except AssertionError as error:

@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 from lib.processes import wait_for
 from test_reporter import Reporter
 
-# Not of the facts: leases, limits, what GitHub was told (it is found again there), bytes that were
+# Not of the facts: leases, limits, what GitHub got (it is found again there), bytes that were
 # written on the way, what routers and senders write for themselves, what the sweep counts some
 # seconds later (test_reporter_hours.py).
 NOT_REBUILT = ("crcr:epoch", "crcr:rebuild", "crcr:leases:", "crcr:check:", "crcr:runs:", "crcr:due",
@@ -27,7 +27,7 @@ def dump(client):
                            sorted(client.smembers(key)) if kind == "set" else
                            client.zrange(key, 0, -1, withscores=True) if kind == "zset" else
                            client.get(key))
-        if key.startswith("crcr:claim:"):  # whose it was is not told in an outcome
+        if key.startswith("crcr:claim:"):  # whose it was is not in an outcome
             for field in ("owner", "until_ms"):
                 view[key][1].pop(field, None)
     return view

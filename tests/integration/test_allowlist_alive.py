@@ -10,7 +10,7 @@ from lib.ports import free_port
 from lib.processes import wait_for
 from lib.redis_server import redis_server
 from lib.relay import Relay, http
-from lib.standing import HeldThread
+from lib.pauses import HeldThread
 
 DAEMONS = ("ingest", "dispatcher", "reporter")
 SEEN_MAX_S = 30
@@ -37,14 +37,14 @@ def health(relay, part):
     return status, json.loads(body).get("reasons", [])
 
 
-def told(relay, part):
+def alive_metric(relay, part):
     return relay.metric(part, "crcr_role_healthy", role="allowlist")
 
 
 @pytest.mark.long  # a Kafka of its own, which is frozen
 def test_a_daemon_whose_follower_of_the_allowlist_hangs_says_so_within_30_s(relay):
     for part in DAEMONS:
-        assert health(relay, part) == (200, []) and told(relay, part) == 1
+        assert health(relay, part) == (200, []) and alive_metric(relay, part) == 1
     began = time.monotonic()
     held = [HeldThread(relay.parts[part], "allowlist") for part in DAEMONS]
     try:
@@ -53,12 +53,12 @@ def test_a_daemon_whose_follower_of_the_allowlist_hangs_says_so_within_30_s(rela
                      began + SEEN_MAX_S - time.monotonic())
             reason, = health(relay, part)[1]
             assert reason.startswith("allowlist: no sign of life for 2"), reason
-            assert told(relay, part) == 0
+            assert alive_metric(relay, part) == 0
     finally:
         for one in held:
             one.let_go()
     for part in DAEMONS:
-        wait_for(f"{part} to be healthy again", lambda: health(relay, part)[0] == 200 and told(relay, part) == 1)
+        wait_for(f"{part} to be healthy again", lambda: health(relay, part)[0] == 200 and alive_metric(relay, part) == 1)
 
 
 @pytest.mark.long  # likewise

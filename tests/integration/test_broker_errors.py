@@ -12,7 +12,7 @@ from lib.mock_kafka import MockKafka
 from lib.processes import wait_for
 from lib.redis_server import client_of, redis_server
 from lib.relay import Relay, pull_request
-from lib.standing import HeldThread
+from lib.pauses import HeldThread
 
 ALLOWLIST = b"L2: [org/two]\n"
 CALLBACK = {"event_type": "pull_request", "delivery_id": "d-1", "payload": {},

@@ -4,7 +4,7 @@ import pytest
 
 from lib.check_readers import branch_protection, l4_gate, trymerge
 from lib.processes import wait_for
-from test_reporter import label_event, settled
+from test_reporter import label_event, wait_idle
 from test_reporter_aggregate import SILENT_S, Sum, Summing
 
 LEVELS = {"org/two": "L2", "org/three": "L3", "org/four": "L4"}
@@ -64,7 +64,7 @@ def test_l3_stops_no_merge(reporter, happened):
     happened(job)
     if happened not in (silent, refused):
         job.wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     assert readings(reporter, job) == {"protection": [], "trymerge": [], "gate": []}
 
 
@@ -78,7 +78,7 @@ def test_an_l4_that_does_not_pass_stops_the_merge(reporter, happened, conclusion
     job = Sum(reporter)
     happened(job)
     job.wait("completed", conclusion)
-    settled(reporter)
+    wait_idle(reporter)
     now = readings(reporter, job, [AGGREGATE])
     assert (now["protection"], sorted(now["trymerge"]), now["gate"]) == ([AGGREGATE], trymerge_names, gate_names)
 
@@ -90,7 +90,7 @@ def test_an_l4_that_runs_stops_the_merge_until_it_has_ended(reporter):
     now = readings(reporter, job, [AGGREGATE])
     assert (now["protection"], sorted(now["trymerge"]), now["gate"]) == ([AGGREGATE], [AGGREGATE, JOB], [JOB])
     job.call("completed", 2000, conclusion="success", run_complete=True).wait("completed", "success")
-    settled(reporter)
+    wait_idle(reporter)
     assert readings(reporter, job, [AGGREGATE]) == {"protection": [], "trymerge": [], "gate": []}
 
 
@@ -99,5 +99,5 @@ def test_an_l4_that_passed_or_had_nothing_to_do_stops_nothing(reporter, happened
     job = Sum(reporter)
     happened(job)
     job.wait("completed", conclusion)
-    settled(reporter)
+    wait_idle(reporter)
     assert readings(reporter, job, [AGGREGATE]) == {"protection": [], "trymerge": [], "gate": []}

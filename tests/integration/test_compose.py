@@ -64,7 +64,7 @@ def limit_of(service):
     assert int(re.search(r"^MemoryMax=(\d+)G$", unit, re.MULTILINE)[1]) << 30 >= needed
 
 
-def test_redeliver_judges_webhooks_as_ingest_does():
+def test_redeliver_checks_webhooks_as_ingest_does():
     for name in ("UPSTREAM_REPO", "CRCR_PUSH_REFS", "GITHUB_APP_ID"):
         assert SERVICES["redeliver"]["environment"][name].split(":")[0].strip("${}") == name
 

@@ -158,7 +158,7 @@ def test_an_unreachable_broker_is_exit_3_with_the_remedy(ctl, verb):
 @pytest.mark.parametrize("verb", (
     ["tail"], ["trace", "x"], ["dlq", "list"], ["replay", "--topic", "events", "--pr", "1"], ["redeliver"], ["lag"],
     ["topics", "check"], ["probe", "org/a"], ["levels"]), ids=lambda verb: verb[0])
-def test_what_needs_kafka_and_is_not_told_where_it_is_is_exit_2(verb):
+def test_what_needs_kafka_without_its_address_is_exit_2(verb):
     assert "KAFKA_BROKERS is not set" in Ctl("", "t.")(*verb, expect=2).stderr
 
 
@@ -317,11 +317,11 @@ def test_trace_shows_each_step_and_where_each_downstream_stands(ctl, life):
         place = text.index(word, place)
     assert f"{ctl.prefix}events[" in text and "#4242" in text
     assert "another" not in text
-    standing = text[text.index("downstreams"):]
+    states = text[text.index("downstreams"):]
     assert "routed      L4 org/stuck, org/late, org/more  routed" in text and "routed      L1 org/old  routed" in text
-    assert "org/done  success" in standing and "L1  org/old  routed" in standing and "L4  org/more  routed" in standing
-    assert f"L4  org/late  waits  until " in standing
-    assert "org/stuck  routed" in standing and f"waits for its sender in {ctl.prefix}dispatch.l4[" in standing
+    assert "org/done  success" in states and "L1  org/old  routed" in states and "L4  org/more  routed" in states
+    assert f"L4  org/late  waits  until " in states
+    assert "org/stuck  routed" in states and f"waits for its sender in {ctl.prefix}dispatch.l4[" in states
 
 
 def test_trace_json_says_the_same(ctl, life):
@@ -438,8 +438,8 @@ def test_what_a_server_answers_reaches_the_terminal_without_controls(ctl, front,
     body = tmp_path / "body.json"
     body.write_text("{}")
     front.body = b'{"detail": "\x1b[31mred\r\xc2\x9b"}'
-    told = ctl("send-webhook", body, "--url", front.url).stdout
-    assert '{"detail": "\\x1b[31mred\\x0d' in told and not set(told) & set("\x1b\r\x9b")
+    printed = ctl("send-webhook", body, "--url", front.url).stdout
+    assert '{"detail": "\\x1b[31mred\\x0d' in printed and not set(printed) & set("\x1b\r\x9b")
 
 
 def test_allowlist_check_names_the_place_of_a_fault(ctl, tmp_path):

@@ -54,7 +54,7 @@ def queue(kafka_node):
 
 @pytest.fixture(scope="module")
 def nobody(kafka_node):
-    """For what is told before a topic is looked at."""
+    """For what is printed before a topic is looked at."""
     return Queue(kafka_node.brokers, "nowhere.")
 
 

@@ -12,7 +12,7 @@ from lib.ctl import Ctl
 from lib.kafka import create_topics, read_topic, write_all
 from lib.processes import wait_for
 from lib.relay import pull_request
-from test_reporter import Job, Reporter, label_event, settled
+from test_reporter import Job, Reporter, label_event, wait_idle
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 SOURCE = "https://github.com/pytorch/pytorch/blob/main/.github/allowlist.yml"
@@ -299,7 +299,7 @@ def reporter(kafka_node, tmp_path):
 def labelled(reporter, number):
     job = Job(reporter, "org/three", "L3", pr=number)
     label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
-    settled(reporter)
+    wait_idle(reporter)
     return job
 
 
@@ -313,14 +313,14 @@ def test_a_demoted_repository_gets_no_new_check_run_until_it_recovers(reporter):
     reporter.past.jobs("org/three", 20, days=6, bad=20, conclusion="failure")
     reporter.past.write()
     assert "demoted    org/three" in reporter.ctl("levels", "--apply").stdout
-    told = wait_for("the page to say so", lambda: is_demoted(reporter))
-    assert "pass_rate" in told["reason"] and told["since"]
+    shown = wait_for("the page to say so", lambda: is_demoted(reporter))
+    assert "pass_rate" in shown["reason"] and shown["since"]
 
     job = labelled(reporter, 502).call("completed", 2000, conclusion="success")
     job.wait_result()  # the HUD still gets it
     started.call("completed", 3000, conclusion="success")
     assert started.wait_check()[0]["conclusion"] == "success"
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.checks(job.sha) == []
     four = Job(reporter, pr=503).call("completed", 2000, conclusion="success")
     four.wait_check()
@@ -346,7 +346,7 @@ def demotion_event(reporter, action, second, labels=(DEMOTES,), number=900, bran
     reporter.put("events", f"pytorch/pytorch#{number}", body, {
         "event": "pull_request", "action": action, "delivery": delivery, "pr": str(number), "head_sha": "9" * 40,
         "received_ms": str(1_795_000_000_000 + second), "source": "webhook"})
-    settled(reporter)
+    wait_idle(reporter)
 
 
 def test_an_open_pull_request_demotes_and_its_end_ends_it(reporter):
@@ -355,21 +355,21 @@ def test_an_open_pull_request_demotes_and_its_end_ends_it(reporter):
     demotion_event(reporter, "opened", 1, labels=())
     assert is_demoted(reporter) is None, "not without its label"
     demotion_event(reporter, "labeled", 2)
-    told = wait_for("the page to say so", lambda: is_demoted(reporter))
-    assert told == {"since": None, "reason": "pull request #900 is open"}
+    shown = wait_for("the page to say so", lambda: is_demoted(reporter))
+    assert shown == {"since": None, "reason": "pull request #900 is open"}
     assert reporter.redis.client().ttl("crcr:demoting") == -1, "it may be open for longer than the view keeps jobs"
     view = {"REDIS_ENDPOINT": reporter.redis.endpoint}
-    assert row(json.loads(reporter.ctl("levels", "--json", **view).stdout), "org/three")["demoted_reason"] == told["reason"]
+    assert row(json.loads(reporter.ctl("levels", "--json", **view).stdout), "org/three")["demoted_reason"] == shown["reason"]
     assert ", demoted: pull request #900 is open" in reporter.ctl("levels", **view).stdout
     assert "no new check runs: pull request #900 is open" in reporter.ctl("probe", "org/three", expect=1, **view).stdout
     assert "not known: REDIS_ENDPOINT is not set" in reporter.ctl("levels").stderr
     status = {one["repo"]: one["demotedReason"] for one in reporter.relay.api("/api/crcr/level-status")["repos"]}
-    assert status == {"org/three": told["reason"], "org/four": None}
+    assert status == {"org/three": shown["reason"], "org/four": None}
     job = labelled(reporter, 602).call("completed", 2000, conclusion="success")
     job.wait_result()
     started.call("completed", 3000, conclusion="success")
     assert started.wait_check()[0]["conclusion"] == "success"
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.checks(job.sha) == []
     demotion_event(reporter, "unlabeled", 3, labels=())
     wait_for("its end", lambda: is_demoted(reporter) is None)
@@ -416,7 +416,7 @@ def test_one_json_has_the_level_of_all_back_ends_with_the_names_of_pytorchs_hud(
         for repo, level, bad in (("org/three", "L3", n < 2), ("org/four", "L4", True)):
             Job(reporter, repo, level, pr=700 + n).call("in_progress", 0).call(
                 "completed", 1000, conclusion="failure" if bad else "success")
-    settled(reporter)
+    wait_idle(reporter)
     wait_for("the list", lambda: len(reporter.relay.api("/api/crcr/level-status")["repos"]) == 4)
     status = {one["repo"]: one for one in reporter.relay.api("/api/crcr/level-status")["repos"]}
     assert [(one["level"], one["change"], one["noData"], one["windowDays"]) for one in status.values()] == [
@@ -460,17 +460,17 @@ def test_the_page_and_crcrctl_measure_the_same(reporter):
         nightly.event_type = "nightly"
         nightly.call("completed", 30_000, conclusion="success")
     write_all(reporter.relay.kafka, reporter.relay.topic("callbacks"), batch.rows)
-    settled(reporter)
+    wait_idle(reporter)
 
     def measured():
         page = reporter.relay.api("/api/crcr/repos/org/three/level")
-        told = row(json.loads(reporter.ctl("levels", "--json").stdout), "org/three")
-        return (page, told) if page["measured_from"] == told["measured_from"] else None  # else an hour ended between
-    page, told = wait_for("both from one hour on", measured, 5)
-    assert criterion(told, "pass_rate")["over"] == 100 and criterion(told, "pass_rate")["value"] == 75.0
-    assert (told["nightly_jobs"], told["nightly_successful"]) == (950, 950)
-    assert page["criteria"] == told["criteria"]
-    assert (page["answer"], told["state"]) == (False, "bad")
+        shown = row(json.loads(reporter.ctl("levels", "--json").stdout), "org/three")
+        return (page, shown) if page["measured_from"] == shown["measured_from"] else None  # else an hour ended between
+    page, shown = wait_for("both from one hour on", measured, 5)
+    assert criterion(shown, "pass_rate")["over"] == 100 and criterion(shown, "pass_rate")["value"] == 75.0
+    assert (shown["nightly_jobs"], shown["nightly_successful"]) == (950, 950)
+    assert page["criteria"] == shown["criteria"]
+    assert (page["answer"], shown["state"]) == (False, "bad")
     counted = {"pull_requests": (100, 75), "pushes": (30, 15), "nightly": (950, 950)}
 
     def beside():
@@ -480,7 +480,7 @@ def test_the_page_and_crcrctl_measure_the_same(reporter):
     status = {one["repo"]: one for one in reporter.relay.api("/api/crcr/level-status")["repos"]}["org/three"]
     assert (status["change"], status["noData"]) == ("demote", False)
     assert {one["criterion"]: one["met"] for one in status["criteria"]} == \
-        {one["name"]: one["ok"] if one["value"] is not None else None for one in told["criteria"]}
+        {one["name"]: one["ok"] if one["value"] is not None else None for one in shown["criteria"]}
 
 
 def test_a_demoted_repository_without_jobs_stays_demoted_and_another_level_ends_it(reporter):

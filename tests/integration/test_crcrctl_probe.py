@@ -67,7 +67,7 @@ def probe(either_broker, tmp_path_factory):
 
 
 # ---- from nothing to L2, line by line ---------------------------------------------------------------------
-def test_a_repository_that_has_nothing_is_told_where_to_begin(probe):
+def test_a_repository_that_has_nothing_is_shown_where_to_begin(probe):
     probe.sim.downstream(repo="new/repo", installed=False)
     lines = probe.probe("new/repo", expect=1)
     assert lines["app"]["state"] == "missing" and "install the App" in lines["app"]["todo"]

@@ -348,7 +348,7 @@ def test_after_three_payloads_in_a_row_that_were_not_served_github_is_asked_whet
     assert "GitHub is unavailable: GET http://" in done.stderr
 
 
-def test_a_long_pause_that_github_asks_for_is_told(ctl, sim):
+def test_a_long_pause_that_github_asks_for_is_reported(ctl, sim):
     sim.remember(500)
     sim.script({"method": "GET", "path": "/app/hook/deliveries/*", "count": 1, "status": 503,
                 "headers": {"Retry-After": "6"}})

@@ -34,7 +34,7 @@ def topics(kafka_node):
 
 @pytest.fixture(scope="module")
 def nobody(kafka_node):
-    """For what is told before a topic is looked at."""
+    """For what is printed before a topic is looked at."""
     return Topics(kafka_node.brokers, "nowhere.")
 
 

@@ -52,7 +52,7 @@ def junit(tmp_path, text, name="r.xml"):
 
 # ---- JUnit ----------------------------------------------------------------------------------------
 
-def test_pytest_results_are_counted_and_failures_told(tmp_path):
+def test_pytest_results_are_counted_and_failures_reported(tmp_path):
     (tmp_path / "test_it.py").write_text("""
 import pytest
 def test_good(): pass
@@ -151,7 +151,7 @@ def test_client_payload_is_echoed_with_the_workflow_added(relay, report):
                         "check_run_id": "7-1", "completed_at": None}
 
 
-def test_everything_of_a_completed_job_is_told(relay, report, tmp_path):
+def test_everything_of_a_completed_job_is_reported(relay, report, tmp_path):
     (tmp_path / "r.xml").write_text('<testsuite><testcase name="a"/><testcase name="b"><failure message="m"/>'
                                     '</testcase></testsuite>')
     (tmp_path / "verdict.json").write_text('{"schema_version":1,"category":"flake"}')
@@ -202,7 +202,7 @@ def test_nightly_reports_itself_without_a_dispatch(relay, report):
     assert (sent["event_type"], sent["delivery_id"], sent["payload"]["head_sha"]) == ("nightly", "a" * 40, "a" * 40)
 
 
-@pytest.mark.parametrize("ci, env, told", [
+@pytest.mark.parametrize("ci, env, reported", [
     ("buildkite", {"BUILDKITE": "true", "BUILDKITE_BUILD_ID": "0190-ab", "BUILDKITE_PIPELINE_SLUG": "pipe",
                    "BUILDKITE_LABEL": ":test:", "BUILDKITE_RETRY_COUNT": "1", "BUILDKITE_BUILD_URL": "https://b/1",
                    "BUILDKITE_COMMAND_EXIT_STATUS": "1"},
@@ -214,11 +214,11 @@ def test_nightly_reports_itself_without_a_dispatch(relay, report):
                  "BUILD_URL": "https://j/3", "CRCR_CONCLUSION": "UNSTABLE"},
      ("p/main", "T", "jenkins-p-a-3", "1", "jenkins-p-a-3-1", "https://j/3", "failure")),
 ])
-def test_other_cis_need_not_be_told_what_they_know(relay, report, ci, env, told):
+def test_other_cis_need_no_settings_for_what_they_know(relay, report, ci, env, reported):
     assert report("completed", env=env)[0] == 0
     sent = relay.bodies()[0]["workflow"]
     assert tuple(sent[name] for name in ("name", "job_name", "run_id", "run_attempt", "check_run_id", "url",
-                                         "conclusion")) == told
+                                         "conclusion")) == reported
 
 
 def test_buildkite_agent_is_asked_for_the_token(relay, report, tmp_path):
@@ -364,19 +364,19 @@ def test_the_token_is_asked_for_until_it_comes_and_masked_in_the_log(relay, tmp_
     assert text.count(JWT) == 1 and f"\n::add-mask::{JWT}\n" in text
 
 
-def test_a_job_without_the_permission_is_told_so(tmp_path):
+def test_a_job_without_the_permission_gets_a_message(tmp_path):
     job = Job(tmp_path, "org/a", json.dumps({"client_payload": PAYLOAD}), "")
     code, log, outputs = job.run(status="in_progress", callback_url="https://relay.invalid/github/callback")
     assert code == 0 and "permissions: id-token: write" in log and outputs == {"outcome": "not-sent"}
 
 
-def test_a_run_that_the_relay_did_not_start_is_told_so(tmp_path):
+def test_a_run_that_the_relay_did_not_start_gets_a_message(tmp_path):
     job = Job(tmp_path, "org/a", json.dumps({"ref": "main"}), "")
     code, log, _ = job.run(status="in_progress", callback_url="https://relay.invalid/github/callback")
     assert code == 0 and "not started by the relay" in log
 
 
-def test_a_runner_without_python_is_told_so(tmp_path):
+def test_a_runner_without_python_gets_a_message(tmp_path):
     job = Job(tmp_path, "org/a", "{}", "")
     (tmp_path / "bin").mkdir()
     os.symlink("/bin/bash", tmp_path / "bin" / "bash")

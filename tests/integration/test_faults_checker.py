@@ -21,7 +21,7 @@ def story(request):
 
 def test_nothing_is_found_when_all_went_well(story, tmp_path):
     checker, found = story.check(tmp_path)
-    assert checker.settled() and not found.problems()
+    assert checker.is_done() and not found.problems()
 
 
 def test_an_acknowledged_event_that_is_not_stored_is_found(story, tmp_path):
@@ -37,7 +37,7 @@ def test_an_event_that_was_refused_need_not_be_stored(story, tmp_path):
 def test_a_missing_dispatch_is_found(story, tmp_path):
     del story.github[0], story.dispatches[0]
     checker, found = story.check(tmp_path)
-    assert wrong(found) == {"lost"} and not checker.settled()
+    assert wrong(found) == {"lost"} and not checker.is_done()
 
 
 @pytest.mark.parametrize("kind", ["superseded", "skipped"])
@@ -67,7 +67,7 @@ def test_what_is_superseded_without_a_later_call_is_found(story, tmp_path):
 def test_a_dispatch_that_no_outcome_tells_of_is_found(story, tmp_path):
     del story.dispatches[0]
     checker, found = story.check(tmp_path)
-    assert wrong(found) == {"dispatch without a final outcome"} and not checker.settled()
+    assert wrong(found) == {"dispatch without a final outcome"} and not checker.is_done()
 
 
 def call(kind="dispatched", began_ms=0, ended_ms=0, marked=False):
@@ -104,8 +104,8 @@ def test_a_third_dispatch_after_a_second_that_was_known_is_found(story, tmp_path
 @pytest.mark.parametrize("calls, good", [
     ([call("unknown", 950, 990, True), call("dispatched", 1000, 1100, True)], True),
     ([call("unknown", 950, 990, True), call("dispatched", 1000, 1100)], False),
-    ([call("unknown", 1000, 1200), call("dispatched", 950, 1100, True)], False),  # by when they were told the other way round
-    ([call("dispatched", 950, 1100, True), call("duplicate", 1000, 1200, True)], False)])  # nobody told of one, and nobody was killed
+    ([call("unknown", 1000, 1200), call("dispatched", 950, 1100, True)], False),  # by when they were reported in the other order
+    ([call("dispatched", 950, 1100, True), call("duplicate", 1000, 1200, True)], False)])  # nobody reported one, and nobody was killed
 def test_the_mark_of_the_first_call_pays_for_no_second_one(story, tmp_path, calls, good):
     story.github.append(called("d2", "org/a"))
     story.dispatches[2:3] = calls
@@ -116,7 +116,7 @@ def test_the_mark_of_the_first_call_pays_for_no_second_one(story, tmp_path, call
     ([call("unknown", 950, 990)], True),              # the second one was marked, and its sender is dead
     ([call("dispatched", 950, 990, True)], True),     # that of the first one is
     ([call("dispatched", 950, 990, False)], False)])  # neither the first nor the second one is marked
-def test_of_a_killed_sender_one_call_may_be_untold(story, tmp_path, calls, good):
+def test_of_a_killed_sender_one_call_may_be_unreported(story, tmp_path, calls, good):
     story.github.append(called("d2", "org/a"))
     story.dispatches[2:3] = [*calls, call("duplicate", marked=True)]
     story.options = {"senders_killed": True}
@@ -134,7 +134,7 @@ def test_a_call_after_an_unknown_one_that_is_not_marked_is_found(story, tmp_path
 def test_a_dispatch_that_is_to_be_tried_again_is_not_over(story, tmp_path, kind):
     story.dispatches[0] = outcome("d1", "org/a", kind)
     checker, found = story.check(tmp_path)
-    assert wrong(found) == {"dispatch without a final outcome"} and not checker.settled()
+    assert wrong(found) == {"dispatch without a final outcome"} and not checker.is_done()
 
 
 def test_a_dispatch_that_is_still_tried_is_not_there_yet(story, tmp_path):
@@ -169,8 +169,8 @@ def test_more_dispatches_than_marked_ones_are_found_unless_both_senders_were_kil
     assert wrong(story.check(tmp_path)[1]) == (set() if good else {"more dispatches than marked ones"})
 
 
-def test_each_repeat_that_is_told_of_allows_no_other(story, tmp_path):
-    """Three dispatches, all told of, one marked: no killed sender explains the third."""
+def test_each_reported_repeat_allows_no_other(story, tmp_path):
+    """Three dispatches, all reported, one marked: no killed sender explains the third."""
     story.github += [called("d2", "org/a")] * 2
     story.dispatches += [outcome("d2", "org/a", maybe_duplicate=True), outcome("d2", "org/a")]
     story.options = {"senders_killed": True}
@@ -328,7 +328,7 @@ def test_a_callback_that_is_stored_and_was_not_answered_with_2xx_is_looked_for(s
     story.results += [result("completed", job="other")] * rows
     story.redis |= {("org/b", "d1", "5", "other"): "completed"} if redis else {}
     checker, found = story.check(tmp_path)
-    assert wrong(found) == kinds and checker.settled() == bool(rows)
+    assert wrong(found) == kinds and checker.is_done() == bool(rows)
 
 
 @pytest.mark.parametrize("record", [
@@ -358,7 +358,7 @@ def test_what_others_wrote_into_results_is_no_row(story, tmp_path, value):
     assert not wrong(found) and not checker.rows["poison"]
 
 
-def test_what_was_given_up_is_told_of_some_deliveries_only(story, tmp_path):
+def test_what_was_given_up_is_reported_of_some_deliveries_only(story, tmp_path):
     story.dlq += [parked("d1", "org/a"), parked("d3")]
     checker, _ = story.check(tmp_path)
     assert len(checker.given_up()) == 2 and len(checker.given_up({"d1"})) == 1 and not checker.given_up({"d2"})

@@ -68,18 +68,18 @@ def test_one_step_is_no_leak(at):
     assert not leaks(wavering(lambda t: 40.0 + (4 if t > at else 0), by=0.0))
 
 
-def test_a_leak_below_the_bound_is_told_by_its_slope():
+def test_a_leak_below_the_bound_is_found_by_its_slope():
     found = growth(TIMES, [40 + 0.05 * t / 60 for t in TIMES])
     assert found.slope == pytest.approx(0.05) and not found.leaks(soak.RSS_MOST)
 
 
-def test_what_wavers_too_much_to_be_told_is_not_shown_to_stand_still():
-    _, problems = soak.judge(TIMES, samples(wavering(lambda t: 40.0, by=10)))
+def test_what_wavers_too_much_is_not_shown_to_be_constant():
+    _, problems = soak.evaluate(TIMES, samples(wavering(lambda t: 40.0, by=10)))
     assert len(problems) == 3 and all("is not shown to stand still" in one for one in problems)
 
 
 def test_what_stands_still_is_shown_to():
-    assert soak.judge(TIMES, samples(wavering(lambda t: 40.0)))[1] == []
+    assert soak.evaluate(TIMES, samples(wavering(lambda t: 40.0)))[1] == []
 
 
 def test_a_descriptor_every_half_minute_is_found():
@@ -87,11 +87,11 @@ def test_a_descriptor_every_half_minute_is_found():
 
 
 def test_more_kept_connections_than_can_be_of_use_are_found():
-    problems = soak.judge(TIMES, samples([40.0] * len(TIMES), kept=soak.KEPT_MOST["reporter"] + 1))[1]
+    problems = soak.evaluate(TIMES, samples([40.0] * len(TIMES), kept=soak.KEPT_MOST["reporter"] + 1))[1]
     assert [one.split()[0] for one in problems] == ["reporter"] and "65 kept connections" in problems[0]
 
 
-def test_a_connection_that_both_ends_keep_is_told_from_one_that_is_leaked():
+def test_a_connection_that_both_ends_keep_is_distinguished_from_a_leaked_one():
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         ports = {server.getsockname()[1]}
         kept, others = soak.descriptors(os.getpid(), ports)
@@ -142,7 +142,7 @@ def test_a_call_before_its_time_is_found(answer, calls, good):
 
 
 EFFECT = github.Answer("accepted and cut off", {"effect": True})
-TOLD = github.Answer("told to wait", {}, waits="not yet")
+ASKED = github.Answer("asked to wait", {}, waits="not yet")
 
 
 @pytest.mark.parametrize("answer, delivery, sent, outcomes, dead, good", [
@@ -158,9 +158,9 @@ TOLD = github.Answer("told to wait", {}, waits="not yet")
     (EFFECT, "first", 1, [], [], False),
     (EFFECT, "later", 1, [], [], True),
     (EFFECT, "later", 2, [], [], False),
-    (TOLD, "first", 1, [{"outcome": "waiting", "error": "not yet"}], [], True),
-    (TOLD, "first", 1, [], [], False),
-    (TOLD, "later", 1, [], [], True),
+    (ASKED, "first", 1, [{"outcome": "waiting", "error": "not yet"}], [], True),
+    (ASKED, "first", 1, [], [], False),
+    (ASKED, "later", 1, [], [], True),
     (REFUSAL, "later", 0, [], [{"class": "refused", "error": "404"}], True),
     (REFUSAL, "later", 1, [], [], False),
 ])

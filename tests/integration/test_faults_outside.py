@@ -6,7 +6,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
-from outside import past_commits, past_unshown, unasked, unshown, untold, untold_rows  # noqa: E402 (after the path is set)
+from outside import past_commits, past_unshown, unasked, unshown, unreported, unreported_rows  # noqa: E402 (after the path is set)
 from story import Story, result  # noqa: E402
 
 ENDED, GOING = (3, "completed"), (1, "in_progress")
@@ -70,35 +70,35 @@ def test_a_job_that_is_not_shown_or_twice_or_not_as_it_ended_is_found(what):
     (["in_progress"], False, False),
     ([], False, False),
     (["completed", "in_progress"], False, False),
-    (["completed", "in_progress", "completed"], False, True),  # a batch that was told once more
+    (["completed", "in_progress", "completed"], False, True),  # a batch that was sent once more
     (["completed", "in_progress", "completed"], True, False)])
 def test_a_job_whose_last_state_the_hud_does_not_know_is_found(states, in_order, good):
-    assert bool(untold({OF_L1: ENDED}, {OF_L1: states}, in_order)) != good
+    assert bool(unreported({OF_L1: ENDED}, {OF_L1: states}, in_order)) != good
 
 
-@pytest.mark.parametrize("told, missing", [
+@pytest.mark.parametrize("reported, missing", [
     (["in_progress", "completed"], set()),
     (["completed", "in_progress", "completed"], set()),
     (["completed"], {"in_progress"}),
     (["in_progress"], {"completed"}),
     ([], {"completed", "in_progress"})])
-def test_a_row_that_the_hud_was_never_told_is_found(story, tmp_path, told, missing):
+def test_a_row_that_the_hud_never_got_is_found(story, tmp_path, reported, missing):
     checker, _ = story.check(tmp_path)
     job = ("org/b", "d1", "5", "test")
-    found = untold_rows(checker.states, {job: told})
-    assert found == [f"{job}: 1 rows are {status}, the HUD was told 0" for status in ("in_progress", "completed") if status in missing]
+    found = unreported_rows(checker.states, {job: reported})
+    assert found == [f"{job}: 1 rows are {status}, the HUD got 0" for status in ("in_progress", "completed") if status in missing]
 
 
-def test_each_of_several_rows_in_one_state_is_told_but_not_what_was_written_twice(story, tmp_path):
+def test_each_of_several_rows_in_one_state_is_reported_but_not_what_was_written_twice(story, tmp_path):
     story.results += [result("completed", name="more"), result("completed")]
     checker, _ = story.check(tmp_path)
-    assert len(untold_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed"]})) == 1
-    assert not untold_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed", "completed"]})
+    assert len(unreported_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed"]})) == 1
+    assert not unreported_rows(checker.states, {("org/b", "d1", "5", "test"): ["in_progress", "completed", "completed"]})
 
 
-def test_a_time_out_is_told_as_an_end():
-    assert not untold_rows({OF_L1: {"timed_out": 1}}, {OF_L1: ["completed"]})
-    assert untold_rows({OF_L1: {"timed_out": 1, "completed": 0}}, {OF_L1: ["in_progress"]})
+def test_a_time_out_is_reported_as_an_end():
+    assert not unreported_rows({OF_L1: {"timed_out": 1}}, {OF_L1: ["completed"]})
+    assert unreported_rows({OF_L1: {"timed_out": 1, "completed": 0}}, {OF_L1: ["in_progress"]})
 
 
 def test_a_commit_that_its_pull_request_has_gone_past_needs_no_check_run_and_none_that_is_wrong():

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
-from checker import NO_REASON, REASONS, UNTOLD, downstreams  # noqa: E402 (after the path is set)
+from checker import NO_REASON, REASONS, UNREPORTED, downstreams  # noqa: E402 (after the path is set)
 from story import Story, called, outcome, parked, task, wrong  # noqa: E402
 
 SIXTEEN = [f"org-{letter}/backend" for letter in "abcdefghijklmnop"]
@@ -62,7 +62,7 @@ def rename(story, topic, old, new):
 
 def test_parts_of_one_event_that_end_in_different_ways_are_well(sixteen, tmp_path):
     checker, found = sixteen.check(tmp_path)
-    assert checker.settled() and not found.problems()
+    assert checker.is_done() and not found.problems()
     assert len(checker.tasks) == 32 and checker.reasons() == {"answer_unseen": 1}
 
 
@@ -208,4 +208,4 @@ def test_a_second_call_whose_sender_was_killed_says_so(story, tmp_path):
     story.dispatches[2] = outcome("d2", "org/a", maybe_duplicate="claim_expired")
     story.options = {"senders_killed": True}
     checker, found = story.check(tmp_path)
-    assert not wrong(found) and checker.reasons() == {"claim_expired": 1, UNTOLD: 1}
+    assert not wrong(found) and checker.reasons() == {"claim_expired": 1, UNREPORTED: 1}

@@ -450,9 +450,9 @@ def redis_of(rendered):
 
 def test_redis_holds_what_ten_downstreams_come_to_and_may_take_its_time_to_read_it(rendered):
     redis = redis_of(rendered)
-    told = subprocess.run([sys.executable, ROOT / "deploy/capacity", "10"], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([sys.executable, ROOT / "deploy/capacity", "10"], capture_output=True, text=True, check=True).stdout
     needed = sum(float(number) * {"MB": 1e6, "GB": 1e9}[unit] for number, unit in
-                 re.findall(r"^ +Redis, (?:the view|claims) +([\d.]+) (\wB) ", told, re.MULTILINE))
+                 re.findall(r"^ +Redis, (?:the view|claims) +([\d.]+) (\wB) ", printed, re.MULTILINE))
     options = dict(zip(redis["command"][1::2], redis["command"][2::2]))
     most, limit = (int(options["--maxmemory"].removesuffix("mb")) << 20), bytes_of(redis["resources"]["limits"]["memory"])
     assert 2.5e9 < needed <= bytes_of(redis["resources"]["requests"]["memory"]) <= most <= 0.75 * limit

@@ -31,7 +31,7 @@ def old(kafka_node):
     return ctl
 
 
-def told(ctl):
+def printed(ctl):
     return [(r.key, r.value, r.headers) for r in ctl.read("allowlist")]
 
 
@@ -39,9 +39,9 @@ def test_what_is_played_back_is_what_was_kept(old, kafka_node):
     kept = keep(old, "save")
     new = relay(kafka_node)
     assert keep(new, "restore", given=kept) == f"3 records written to {new.prefix}allowlist\n"
-    assert len(told(new)) == 3 and told(new) == told(old)
+    assert len(printed(new)) == 3 and printed(new) == printed(old)
     assert "is not empty" in keep(new, "restore", given=kept, code=1), "twice would make tenure begin anew"
-    assert told(new) == told(old)
+    assert printed(new) == printed(old)
 
 
 def test_an_empty_topic_is_not_taken_for_a_copy(kafka_node):

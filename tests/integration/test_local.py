@@ -153,7 +153,7 @@ def test_redis_names_a_port_in_use(tmp_path):
         assert done.returncode == 2 and f"port {port} on 127.0.0.1 is in use" in done.stderr
 
 
-def test_the_broker_in_memory_has_our_topics_and_ends_when_told(tmp_path):
+def test_the_broker_in_memory_has_our_topics_and_ends_when_asked(tmp_path):
     broker = Process("broker", [BIN / "crcr-sim", "broker", "--port-file", tmp_path / "port", "--topics",
                                 ROOT / "deploy" / "topics" / "topics.conf"], tmp_path)
     address = wait_for("the port file", lambda: (tmp_path / "port").read_text().strip())

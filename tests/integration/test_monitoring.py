@@ -94,12 +94,12 @@ def test_a_panels_unit_is_that_of_all_that_it_shows():
 def test_the_readme_lists_every_metric_with_type_labels_and_daemon():
     text = (HERE / "README.md").read_text().split("<!-- metrics:begin -->")[1]
     rows = re.findall(r"^\| `(\w+)` \| (\w+)(?: `([\w,]+)`)? \| ([\w, ]+) \|", text, re.MULTILINE)
-    told = {name: (kind, labels.split(",") if labels else [], who) for name, kind, labels, who in rows}
+    documented = {name: (kind, labels.split(",") if labels else [], who) for name, kind, labels, who in rows}
     daemons = {}
     for who in TABLES:
         for name in families(who):
             daemons.setdefault(name, []).append(who)
-    assert told == {name: (*family, ", ".join(daemons[name])) for name, family in all_families().items()}
+    assert documented == {name: (*family, ", ".join(daemons[name])) for name, family in all_families().items()}
 
 
 def test_the_readme_says_of_every_alert_what_to_do():
@@ -219,7 +219,7 @@ def test_the_backlog_of_a_tier_grows_in_seconds_while_its_task_waits_and_ends_wi
     assert outcomes() == {"waiting": times, "dispatched": times}
 
 
-def test_githubs_own_number_is_told_by_each_tier_and_for_the_upstreams_installation(relay):
+def test_githubs_own_number_is_reported_by_each_tier_and_for_the_upstreams_installation(relay):
     relay.send_webhook(pull_request(number=904, updated_at="2026-11-21T07:00:00Z"))
     for part, tier in (("dispatcher", "L1"), ("dispatcher", "L4"), ("reporter", "reconcile")):
         wait_for(f"what is left to {tier}",

@@ -96,7 +96,7 @@ def test_redeliver_looks_back_for_hours_often_and_once_a_day_as_far_as_github_ke
         ["6h", "3d"]
 
 
-def test_redeliver_is_told_what_ingest_is_told_to_take(installed):
+def test_redeliver_takes_what_ingest_is_configured_to_take(installed):
     """UPSTREAM_REPO and CRCR_PUSH_REFS may stand in ingest's own file."""
     def files(name):
         return [value for key, value in units(installed)[name] if key == "EnvironmentFile"]
@@ -230,8 +230,8 @@ def test_the_debian_package_has_a_version_of_git_its_libraries_and_units_of_usr(
     package, = tmp_path.glob("crcr_*.deb")
     version = run("dpkg-deb", "-f", package, "Version").strip()
     assert run("dpkg", "--validate-version", version) == ""
-    told = run(BIN / "crcr-ingest", "--version").split()[1] # "v1.2-3-gabc-dirty" or "abc"
-    assert re.sub(r"[^A-Za-z0-9.~]", "+", told).removeprefix("v") in version
+    printed = run(BIN / "crcr-ingest", "--version").split()[1] # "v1.2-3-gabc-dirty" or "abc"
+    assert re.sub(r"[^A-Za-z0-9.~]", "+", printed).removeprefix("v") in version
     if version.startswith("0+git"):  # no tag: the time of the commit sorts, its hash does not
         assert re.match(r"0\+git20\d{12}\.[0-9a-f]{7}", version), version
         run("dpkg", "--compare-versions", version, "gt", "0+git20261101000000.fffffff")

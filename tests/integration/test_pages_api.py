@@ -135,15 +135,15 @@ def test_every_path_and_every_property_is_described(reporter):
 
 def test_the_level_is_as_crcrctl_says_with_the_evidence(reporter, rich):
     for repo in ("org/two", "org/three"):
-        told = json.loads(get(reporter, f"/api/crcr/repos/{repo}/level")[2])
+        shown = json.loads(get(reporter, f"/api/crcr/repos/{repo}/level")[2])
         levels = json.loads(Ctl(reporter.relay.kafka, reporter.relay.prefix)("levels", "--json").stdout)
         said = next(one for one in levels["repos"] if one["repo"] == repo)
-        assert (told["level"], told["level_since"]) == (said["level"], said["level_since"])
-        assert [{**one, "value": None} if one["name"] == "tenure" else one for one in told["criteria"]] == \
+        assert (shown["level"], shown["level_since"]) == (said["level"], said["level_since"])
+        assert [{**one, "value": None} if one["name"] == "tenure" else one for one in shown["criteria"]] == \
             [{**one, "value": None} if one["name"] == "tenure" else one for one in said["criteria"]], repo
         assert said["state"] == {"org/two": "no_jobs", "org/three": "bad"}[repo]  # of org/two: none for pull requests
-        assert told["answer"] is {"no_jobs": None, "bad": False}[said["state"]]
-        assert told["history"] == [{"level": told["level"], "since": "1970-01-01T00:00:00.001Z"}]
+        assert shown["answer"] is {"no_jobs": None, "bad": False}[said["state"]]
+        assert shown["history"] == [{"level": shown["level"], "since": "1970-01-01T00:00:00.001Z"}]
 
 
 # ---- which jobs count, and which delivery -----------------------------------------------------------

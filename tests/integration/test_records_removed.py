@@ -12,7 +12,7 @@ from lib.kafka import configure_topic, delete_records, read_topic, write_all
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import Relay, pull_request
-from test_reporter import Job, Reporter, settled
+from test_reporter import Job, Reporter, wait_idle
 
 L4 = "/repos/org-four/backend-four/dispatches"
 
@@ -154,7 +154,7 @@ def test_compaction_and_transactions_raise_no_alarm(kafka_node, tmp_path):
     try:
         job = Job(reporter).call("completed", 2000, conclusion="success")
         job.wait_result()
-        settled(reporter)
+        wait_idle(reporter)
         assert relay.parts["reporter"].stop() == 0
         row = reporter.topic("results")[-1]
         cut(relay, "results")  # what was read: the log begins above 0
@@ -177,7 +177,7 @@ def test_compaction_and_transactions_raise_no_alarm(kafka_node, tmp_path):
             return offsets[0] > row.offset + 2 and len(offsets) < 20
         wait_for("the broker to compact", compacted, 90, every=1)
         reporter.start()
-        settled(reporter)
+        wait_idle(reporter)
         assert lost(relay, "reporter") == {} and said(relay, "reporter", "offsets_went_back") == []
         assert counted(relay, "reporter", "forward", "results") == 0
     finally:

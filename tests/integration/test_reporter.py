@@ -123,7 +123,7 @@ def reporter(kafka_node, tmp_path_factory):
         one.close()
 
 
-def settled(reporter):
+def wait_idle(reporter):
     """Every record of every topic that the reporter reads is done with."""
     groups = ("crcr-fold", "crcr-reconcile", "crcr-forward")
     wait_for("no lag", lambda: all(row.get("lag") in (0, None) for row in reporter.relay.lag(*groups)))
@@ -159,7 +159,7 @@ def test_reversed_and_repeated_callbacks_end_the_same(reporter):
     job.wait_check()
     for _ in range(3):
         job.call("in_progress", 2000).call("completed", 9500, conclusion="failure")
-    settled(reporter)
+    wait_idle(reporter)
     row = job.wait_result()
     assert (row["status"], row["conclusion"]) == ("completed", "success")
     assert (row["queue_time"], row["execution_time"]) == (2.0, 7.0)
@@ -178,7 +178,7 @@ def test_a_new_attempt_gets_its_own_check_run(reporter):
 def test_l2_has_a_result_and_no_check_run(reporter):
     job = Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success")
     job.wait_result()
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.checks(job.sha) == []
 
 
@@ -192,7 +192,7 @@ def test_a_check_run_that_was_started_is_ended_after_a_demotion(reporter):
 def test_a_push_without_a_pull_request_has_a_result_and_no_check_run(reporter):
     job = Job(reporter, pr=0).call("completed", 2000, conclusion="success")
     job.wait_result()
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.checks(job.sha) == []
 
 
@@ -208,10 +208,10 @@ def label_event(job, action, labels, label, second):
 def test_l3_gets_its_check_run_with_the_label_that_comes_later(reporter):
     job = Job(reporter, "org/three", "L3", pr=33).call("completed", 2000, conclusion="success")
     job.wait_result()
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.checks(job.sha) == []
     label_event(job, "labeled", ["ciflow/crcr/other"], "ciflow/crcr/other", 1)
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.checks(job.sha) == []
     label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 2)
     assert job.wait_check()[0]["conclusion"] == "success"
@@ -220,13 +220,13 @@ def test_l3_gets_its_check_run_with_the_label_that_comes_later(reporter):
 def test_an_unlabeled_pull_request_starts_no_new_check_run_but_ends_the_old(reporter):
     job = Job(reporter, "org/three", "L3", pr=34)
     label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
-    settled(reporter)
+    wait_idle(reporter)
     job.call("in_progress", 1000).wait_check("in_progress")
     label_event(job, "unlabeled", [], "ciflow/crcr/npu", 2)
-    settled(reporter)
+    wait_idle(reporter)
     job.call("in_progress", 1000, job_name="second", check_run_id="other")
     job.call("completed", 2000, conclusion="success").wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     assert len(reporter.checks(job.sha)) == 1
 
 
@@ -288,7 +288,7 @@ def test_a_lost_view_of_check_runs_finds_them_again(reporter):
 def test_an_unanswered_create_makes_no_second_check_run(reporter):
     reporter.relay.script({"method": "POST", "path": "*/check-runs", "reset": True, "effect": True, "count": 1})
     job = Job(reporter).call("completed", 2000, conclusion="success")
-    settled(reporter)
+    wait_idle(reporter)
     assert len(reporter.checks(job.sha)) == 1
 
 
@@ -333,7 +333,7 @@ def test_while_github_is_unavailable_no_commit_spends_its_attempts(reporter):
 
 
 def test_what_github_refuses_is_parked(reporter):
-    settled(reporter)  # the next one is ours
+    wait_idle(reporter)  # the next one is ours
     reporter.relay.script({"method": "POST", "path": "*/check-runs", "status": 404, "count": 1,
                            "body": {"message": "Not Found"}})
     job = Job(reporter).call("completed", 2000, conclusion="success")
@@ -347,14 +347,14 @@ def test_hud_unavailable_and_back_loses_nothing(reporter):
     reporter.relay.script({"method": "POST", "path": "/crcr/results", "status": 503, "count": 4})
     jobs = [Job(reporter).call("in_progress", 1000).call("completed", 2000, conclusion="success")
             for _ in range(3)]
-    settled(reporter)
+    wait_idle(reporter)
     for job in jobs:
-        told = [post["untrusted"]["callback_payload"]["workflow"]["status"] for post in reporter.posts(job.delivery)]
-        assert told[-1] == "completed", told
+        reported = [post["untrusted"]["callback_payload"]["workflow"]["status"] for post in reporter.posts(job.delivery)]
+        assert reported[-1] == "completed", reported
 
 
 def test_a_result_that_the_hud_refuses_is_parked(reporter):
-    settled(reporter)  # the next one is ours
+    wait_idle(reporter)  # the next one is ours
     reporter.relay.script({"method": "POST", "path": "/crcr/results", "status": 400, "count": 1})
     job = Job(reporter, "org/two", "L2").call("completed", 2000, conclusion="success")
     row = wait_for("the parked record", lambda: next(
@@ -413,7 +413,7 @@ def test_killed_and_started_again_nothing_is_lost_or_doubled(reporter):
     for job in jobs:
         assert len(job.wait_check()) == 1
         assert job.wait_result()["conclusion"] == "success"
-    settled(reporter)
+    wait_idle(reporter)
     for job in jobs:
         assert reporter.posts(job.delivery)
 
@@ -427,7 +427,7 @@ def test_a_completed_that_is_known_already_makes_its_in_progress_superfluous(rep
     restart(reporter)
     for job in jobs:
         job.wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     writes = [(one["body"]["head_sha"], one["body"]["status"]) for one in reporter.relay.requests()[before:]
               if one["method"] in ("POST", "PATCH") and "/check-runs" in one["path"]
               and one["body"].get("name", "").count("/") == 4]

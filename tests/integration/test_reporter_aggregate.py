@@ -6,7 +6,7 @@ import time
 import pytest
 
 from lib.processes import wait_for
-from test_reporter import ALLOWLIST, Job, Reporter, label_event, settled
+from test_reporter import ALLOWLIST, Job, Reporter, label_event, wait_idle
 
 ACTIONS = "https://token.actions.githubusercontent.com"
 BUILDKITE = "https://agent.buildkite.com"
@@ -47,7 +47,7 @@ class Summing(Reporter):
 
 
 class Sum(Job):
-    """A job of a delivery whose dispatch is told, and which its aggregate can be waited for."""
+    """A job of a delivery whose dispatch is reported, and which its aggregate can be waited for."""
 
     def __init__(self, reporter, repo="org/four", level="L4", issuer=BUILDKITE, **workflow):
         super().__init__(reporter, repo, level, **workflow)
@@ -118,7 +118,7 @@ def test_a_run_of_actions_is_asked_until_it_has_ended(reporter):
             if one["path"].endswith(f"/actions/runs/{job.workflow['run_id']}")]
     assert len(asks) == 3
     assert all(at - ended_ms >= after * 1000 for at, after in zip(asks, (5, 15, 30)))
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.redis.client().zscore("crcr:due", f"{job.sha}/org/four") is None
 
 
@@ -162,7 +162,7 @@ def test_nobody_answering_is_timed_out(reporter):
     job.wait("completed", "timed_out", title="no job reported within 2 min")
     job.call("completed", job.ago(0), conclusion="success", run_complete=True)
     job.wait("completed", "success")
-    settled(reporter)
+    wait_idle(reporter)
 
 
 def test_a_refused_dispatch_is_a_failure_with_the_reason(reporter):
@@ -210,7 +210,7 @@ def test_the_newest_delivery_of_a_commit_takes_the_check_run_over(reporter):
     assert job.wait("queued")["id"] == first["id"]
     job.delivery = old
     job.call("completed", 2000, conclusion="failure").wait_check(count=2)
-    settled(reporter)
+    wait_idle(reporter)
     job.wait("queued")
 
 
@@ -220,7 +220,7 @@ def test_closed_and_plain_pushes_have_none(reporter):
     old = Sum(reporter).sent(action=None)
     for job in (closed, push, old):
         job.call("completed", 2000, conclusion="success").wait_result()
-    settled(reporter)
+    wait_idle(reporter)
     for job in (closed, push, old):
         assert reporter.aggregates(job) == []
 
@@ -234,7 +234,7 @@ def test_l3_has_none_labelled_or_not(reporter, outcome):
     job = Sum(reporter, "org/three", "L3", pr=61).sent(outcome)
     label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
     job.call("completed", 2000, conclusion="failure", run_complete=True).wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     assert [run["name"] for run in reporter.checks(job.sha)] == ["crcr/org/three/ci/build"]
     assert reporter.redis.client().zscore("crcr:due", f"{job.sha}/org/three") is None
 
@@ -251,7 +251,7 @@ def test_one_of_a_back_end_that_left_l4_ends_as_neutral_and_no_other_is_made(rep
         job.call("completed", 3000, conclusion="failure", job_name="other", run_complete=True)
         assert job.wait("completed", "neutral", title="Not required")["id"] == made["id"]
         job.call("in_progress", 4000, job_name="late")
-        settled(reporter)
+        wait_idle(reporter)
         assert [run["conclusion"] for run in reporter.aggregates(job)] == ["neutral"]
     finally:
         reporter.allow("org/five", "L4", ALLOWLIST)
@@ -260,7 +260,7 @@ def test_one_of_a_back_end_that_left_l4_ends_as_neutral_and_no_other_is_made(rep
 def test_l2_has_none(reporter):
     job = Sum(reporter, "org/two", "L2").sent().call("completed", 2000, conclusion="success")
     job.wait_result()
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.checks(job.sha) == []
 
 
@@ -291,7 +291,7 @@ def test_jobs_beyond_the_limit_are_listed_and_have_no_check_run_also_after_a_reb
         for name in "za":
             job.call("completed", 3000, conclusion="success", job_name=name, check_run_id=name)
         job.wait("in_progress", title="2 of 3 jobs ended")
-        settled(reporter)
+        wait_idle(reporter)
         assert {(run["name"], run["status"]) for run in reporter.checks(job.sha)} == {
             ("crcr/org/four", "in_progress"), ("crcr/org/four/ci/z", "completed"),
             ("crcr/org/four/ci/y", "in_progress")}
@@ -312,7 +312,7 @@ def test_a_lost_view_of_check_runs_finds_the_aggregate_again(reporter):
 def test_a_lost_view_of_what_is_due_comes_back_with_any_record(reporter):
     job = Sum(reporter)
     job.sent(at_ms=job.ago(0)).wait("queued")
-    settled(reporter)
+    wait_idle(reporter)
     client, key = reporter.redis.client(), f"{job.sha}/org/four"
     due = client.zscore("crcr:due", key)
     assert due and client.zrem("crcr:due", key) == 1
@@ -334,7 +334,7 @@ def test_unchanged_text_is_not_sent_again(reporter):
     number = job.wait("queued")["id"]
     for _ in range(5):
         job.sent()
-    settled(reporter)
+    wait_idle(reporter)
     patches = [one for one in reporter.relay.requests()
                if one["method"] == "PATCH" and one["path"].endswith(f"/{number}")]
     assert patches == []

@@ -9,7 +9,7 @@ from lib.ports import free_port
 from lib.processes import wait_for
 from lib.relay import http, pull_request
 from openapi.validate import problems
-from test_reporter import Job, Reporter, label_event, settled
+from test_reporter import Job, Reporter, label_event, wait_idle
 
 FOUR = "<!-- crcr-oncall:org/four -->"
 
@@ -83,7 +83,7 @@ def test_one_comment_is_made_edited_as_jobs_fail_and_resolved_when_they_pass(rep
     job.call("completed", 3000, conclusion="success", run_attempt=2)
     reporter.wait_comment(100, "1 job failed", without=("<code>build</code>",))
     job.call("in_progress", 4000, run_attempt=2, job_name="test", check_run_id="t")
-    settled(reporter)
+    wait_idle(reporter)
     reporter.wait_comment(100, "1 job failed")
     job.call("completed", 5000, conclusion="success", run_attempt=2, job_name="test", check_run_id="t")
     last = reporter.wait_comment(100, FOUR, "Resolved", without=("@carol",))
@@ -94,17 +94,17 @@ def test_one_comment_is_made_edited_as_jobs_fail_and_resolved_when_they_pass(rep
 def test_the_same_again_writes_nothing(reporter):
     job = Job(reporter, pr=101).call("completed", 1000, conclusion="failure")
     reporter.wait_comment(101, "1 job failed")
-    settled(reporter)
+    wait_idle(reporter)
     before = len(reporter.calls("POST")), len(reporter.calls("PATCH"))
     for at in (1000, 2000, 3000):
         job.call("completed", at, conclusion="failure")
-    settled(reporter)
+    wait_idle(reporter)
     assert (len(reporter.calls("POST")), len(reporter.calls("PATCH"))) == before
 
 
 def test_a_pull_request_on_which_nothing_fails_gets_no_comment(reporter):
     Job(reporter, pr=102).call("completed", 1000, conclusion="success").wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.comments(102) == []
 
 
@@ -112,11 +112,11 @@ def test_a_pull_request_on_which_nothing_fails_gets_no_comment(reporter):
 def test_what_is_no_failure_asks_nobody(reporter, conclusion):
     pr = 103 + ["neutral", "skipped", "action_required"].index(conclusion)
     Job(reporter, pr=pr).call("completed", 1000, conclusion=conclusion).wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.comments(pr) == []
 
 
-def test_a_job_that_timed_out_is_told(reporter):
+def test_a_job_that_timed_out_is_reported(reporter):
     Job(reporter, pr=106).call("completed", 1000, conclusion="timed_out")
     reporter.wait_comment(106, "<code>build</code> | timed_out")
 
@@ -125,7 +125,7 @@ def test_l2_and_l3_without_check_run_ask_nobody_and_l3_with_its_label_does(repor
     Job(reporter, "org/two", "L2", pr=107).call("completed", 1000, conclusion="failure")
     job = Job(reporter, "org/three", "L3", pr=107).call("completed", 1000, conclusion="failure")
     job.wait_result()
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.comments(107) == []
     label_event(job, "labeled", ["ciflow/crcr/npu"], "ciflow/crcr/npu", 1)
     reporter.wait_comment(107, "<!-- crcr-oncall:org/three -->", "@alice")
@@ -142,7 +142,7 @@ def test_names_from_a_downstream_mention_nobody(reporter):
 def test_a_comment_is_found_again_after_a_lost_view(reporter):
     job = Job(reporter, pr=109).call("completed", 1000, conclusion="failure")
     first = reporter.wait_comment(109, "1 job failed")
-    settled(reporter)
+    wait_idle(reporter)
     client = reporter.redis.client()
     client.delete(*client.keys("crcr:comment:*"))
     job.call("completed", 2000, conclusion="success", run_attempt=2)
@@ -152,13 +152,13 @@ def test_a_comment_is_found_again_after_a_lost_view(reporter):
 def test_a_comment_that_is_found_to_say_it_already_is_not_edited(reporter):
     job = Job(reporter, pr=157).call("completed", 1000, conclusion="failure")
     first = reporter.wait_comment(157, "1 job failed")
-    settled(reporter)
+    wait_idle(reporter)
     client = reporter.redis.client()
     client.delete(*client.keys("crcr:comment:*"))
     before = len(reporter.calls("GET"))
     job.call("completed", 1000, conclusion="failure")
     wait_for("it to be looked for", lambda: len(reporter.calls("GET")) > before)
-    settled(reporter)
+    wait_idle(reporter)
     assert not [one for one in reporter.calls("PATCH") if one["path"].endswith(f"/comments/{first['id']}")]
 
 
@@ -171,7 +171,7 @@ def test_it_is_found_on_a_later_page(reporter):
         assert len(found) <= 1
         return found
     (first,) = wait_for("the comment", ours)
-    settled(reporter)
+    wait_idle(reporter)
     client = reporter.redis.client()
     client.delete(*client.keys("crcr:comment:*"))
     job.call("completed", 2000, conclusion="success", run_attempt=2)
@@ -198,7 +198,7 @@ def test_another_s_comment_with_the_same_marker_is_left_alone(reporter, by_anoth
 def test_a_comment_that_somebody_deleted_is_made_anew_only_when_jobs_fail(reporter):
     job = Job(reporter, pr=113).call("completed", 1000, conclusion="failure")
     first = reporter.wait_comment(113, "1 job failed")
-    settled(reporter)
+    wait_idle(reporter)
     reporter.relay.script({"method": "PATCH", "path": f"*/issues/comments/{first['id']}", "status": 404,
                            "body": {"message": "Not Found"}})
     reporter.relay.script({"method": "GET", "path": "*/issues/113/comments", "status": 200, "body": []})
@@ -213,7 +213,7 @@ def test_an_unanswered_create_makes_no_second_comment(reporter):
                            "count": 1})
     Job(reporter, pr=114).call("completed", 1000, conclusion="failure")
     reporter.wait_comment(114, "1 job failed")
-    settled(reporter)
+    wait_idle(reporter)
     assert len(reporter.comments(114)) == 1
 
 
@@ -244,7 +244,7 @@ def test_a_comment_that_is_refused_for_good_is_tried_once_a_pull_request(reporte
     wait_for("the refusal", lambda: [one for one in of_issue(reporter, pr) if one["status"] == status])
     job.call("completed", 2000, conclusion="failure", job_name="test", check_run_id="t").wait_check(count=2)
     next_push.call("completed", 1000, conclusion="failure").wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     assert [one["method"] for one in of_issue(reporter, pr)] == ["GET", "POST"]
     assert of_dlq(reporter, job, next_push) == []
     assert "refused_for_good" in reporter.relay.parts["reporter"].text()
@@ -258,7 +258,7 @@ def test_an_edit_that_is_refused_for_good_is_tried_once(reporter):
                            "body": {"message": "This conversation has been locked"}})
     for n in range(3):
         job.call("completed", 2000, conclusion="failure", job_name=f"test {n}", check_run_id=f"t{n}").wait_check(count=2 + n)
-        settled(reporter)
+        wait_idle(reporter)
     edits = [one for one in reporter.relay.requests() if one["method"] == "PATCH" and "/issues/comments/" in one["path"]
              and one["path"].endswith(f"/{comment['id']}")]
     assert len(edits) == 1 and of_dlq(reporter, job) == []
@@ -269,7 +269,7 @@ def test_comments_that_github_does_not_list_are_asked_for_once(reporter):
     job = Job(reporter, pr=161).call("completed", 1000, conclusion="failure")
     job.wait_check()
     job.call("completed", 2000, conclusion="failure", job_name="test", check_run_id="t").wait_check(count=2)
-    settled(reporter)
+    wait_idle(reporter)
     assert len(of_issue(reporter, 161)) == 1 and of_dlq(reporter, job) == []
 
 
@@ -277,25 +277,25 @@ def test_only_the_newest_commit_of_a_pull_request_speaks(reporter):
     old, new = Job(reporter, pr=117), Job(reporter, pr=117)
     head(old, 1)
     head(new, 2)
-    settled(reporter)
+    wait_idle(reporter)
     old.call("completed", 1000, conclusion="failure").wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.comments(117) == []
     new.call("completed", 1000, conclusion="failure")
     reporter.wait_comment(117, f"`{new.sha[:10]}`")
     old.call("completed", 2000, conclusion="failure", job_name="test", check_run_id="t").wait_check(count=2)
-    settled(reporter)
+    wait_idle(reporter)
     reporter.wait_comment(117, f"`{new.sha[:10]}`", "1 job failed")
 
 
 def test_a_newer_commit_that_passes_resolves_it(reporter):
     old, new = Job(reporter, pr=118), Job(reporter, pr=118)
     head(old, 1)
-    settled(reporter)
+    wait_idle(reporter)
     old.call("completed", 1000, conclusion="failure")
     first = reporter.wait_comment(118, "1 job failed")
     head(new, 2)
-    settled(reporter)
+    wait_idle(reporter)
     new.call("completed", 1000, conclusion="success")
     assert reporter.wait_comment(118, "Resolved")["id"] == first["id"]
 
@@ -311,7 +311,7 @@ def test_two_replicas_make_one_comment(reporter):
                 Job(reporter, pr=pr).call("completed", 1000, conclusion="failure")
         for pr in range(120, 124):
             wait_for("the comment", lambda pr=pr: reporter.comments(pr), 60)
-        settled(reporter)
+        wait_idle(reporter)
         assert {pr: len(reporter.comments(pr)) for pr in range(120, 124)} == dict.fromkeys(range(120, 124), 1)
         made = [reporter.relay.parts[part].text().count('"oncall_comment_set"') for part in ("reporter", "reporter2")]
         assert made[1] > 0, made
@@ -329,7 +329,7 @@ def test_killed_while_it_writes_it_makes_no_second_comment(reporter):
     reporter.start()
     for job in jobs:
         reporter.wait_comment(job.pr, "1 job failed")
-    settled(reporter)
+    wait_idle(reporter)
     assert [len(reporter.comments(job.pr)) for job in jobs] == [1] * len(jobs)
 
 
@@ -344,7 +344,7 @@ def test_a_comment_that_our_own_budget_holds_back_holds_up_no_check_run_and_come
         "reporter", "crcr_upstream_calls_total", call="comment_create", outcome="limited") > 0)
     for job in jobs:
         wait_for("its comment", lambda job=job: reporter.comments(job.pr), 60)
-    settled(reporter)
+    wait_idle(reporter)
     assert [len(reporter.comments(job.pr)) for job in jobs] == [1] * len(jobs)
 
 
@@ -360,9 +360,9 @@ def test_a_comment_that_github_refuses_loses_no_check_run_that_our_budget_holds_
 def test_without_the_setting_nobody_is_asked(reporter):
     reporter.restart(CRCR_ONCALL_COMMENTS="0")
     Job(reporter, pr=140).call("completed", 1000, conclusion="failure").wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     reporter.restart(CRCR_ONCALL_COMMENTS="")
     Job(reporter, pr=140).call("completed", 1000, conclusion="failure").wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.comments(140) == []
     assert not [one for one in reporter.relay.requests() if "/issues/140" in one["path"]]

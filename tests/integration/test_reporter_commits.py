@@ -8,7 +8,7 @@ import pytest
 
 from lib.processes import wait_for
 from openapi.validate import problems
-from test_reporter import Job, Reporter, settled
+from test_reporter import Job, Reporter, wait_idle
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_404_is_an_answer_too(reporter):
     before = len(reporter.topic("dlq"))
     report(reporter, sha)
     wait_for("the answer", lambda: shown(reporter, sha) is False)
-    settled(reporter)
+    wait_idle(reporter)
     assert len(reporter.topic("dlq")) == before
 
 
@@ -97,9 +97,9 @@ def test_it_is_asked_once_a_commit_whoever_reports_how_often(reporter):
         report(reporter, sha, job_name=f"job {number}", check_run_id=f"j{number}")
         report(reporter, sha, repo="org/two", level="L2", job_name=f"job {number}", check_run_id=f"j{number}")
     wait_for("the answer", lambda: shown(reporter, sha) is True)
-    settled(reporter)
+    wait_idle(reporter)
     report(reporter, sha, job_name="later", check_run_id="later")
-    settled(reporter)
+    wait_idle(reporter)
     assert len(asked(reporter, sha)) == 1
     key = f"crcr:commit:{sha}"
     assert reporter.redis.client().get(key) == "1"
@@ -133,7 +133,7 @@ def test_a_repository_has_twenty_questions_an_hour_and_takes_none_of_anothers(re
         report(reporter, sha, repo="org/two", level="L2")
     for sha in shas:
         wait_for("the row", lambda sha=sha: shown(reporter, sha) != "not there")
-    settled(reporter)
+    wait_idle(reporter)
     answered = [sha for sha in shas if shown(reporter, sha) is True]
     assert len(answered) == 20 or len(answered) == 21  # one comes back each three minutes
     assert all(len(asked(reporter, sha)) == (sha in answered) for sha in shas)
@@ -146,7 +146,7 @@ def test_what_is_no_commit_is_not_asked_for(reporter):
     delivery = f"night-{time.time_ns()}"
     report(reporter, delivery)
     wait_for("the row", lambda: shown(reporter, delivery) is None)
-    settled(reporter)
+    wait_idle(reporter)
     assert asked(reporter, delivery) == []
 
 
@@ -158,7 +158,7 @@ def test_a_commit_that_is_claimed_is_looked_up_once_whatever_the_deliveries_are(
     for number in range(3):
         wait_for("the answer", lambda number=number: shown(reporter, f"claims-{number}") is True)
         wait_for("the answer", lambda number=number: shown(reporter, f"absent-{number}") is False)
-    settled(reporter)
+    wait_idle(reporter)
     assert len(asked(reporter, exists)) == len(asked(reporter, absent)) == 1
     page = reporter.relay.api("/api/crcr/deliveries/claims-0")
     assert page["head_sha"] == exists and {job["pytorch_head_sha"] for job in page["jobs"]} == {exists}
@@ -171,13 +171,13 @@ def test_a_claimed_commit_changes_no_check_run_of_that_commit(reporter):
     green = {"crcr/org/four": "success", "crcr/org/four/ci/build": "success"}
     runs = lambda: {run["name"]: run["conclusion"] for run in reporter.checks(job.sha)}  # noqa: E731
     wait_for("the check runs", lambda: runs() == green)
-    settled(reporter)
+    wait_idle(reporter)
     before = reporter.checks(job.sha)
     for name in ("build", "another"):
         claim(reporter, f"attack-{name}", job.sha, name="ci", job_name=name, conclusion="failure", run_id=job.workflow["run_id"])
     claim(reporter, job.delivery, job.sha, name="ci", job_name="a third", conclusion="failure", run_id=job.workflow["run_id"])
     wait_for("the rows", lambda: all(shown(reporter, f"attack-{name}") is True for name in ("build", "another")))
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.checks(job.sha) == before
     assert len(reporter.redis.client().smembers(f"crcr:head:{job.sha}/org/four")) == 1
     job.call("completed", 5000, conclusion="success", job_name="more", check_run_id="more")  # looks at all of them again
@@ -188,7 +188,7 @@ def test_a_self_report_never_makes_a_check_run(reporter):
     sha = sha_of("no check run")
     report(reporter, sha, conclusion="failure")
     wait_for("the answer", lambda: shown(reporter, sha) is True)
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.checks(sha) == []
 
 

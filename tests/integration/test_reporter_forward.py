@@ -12,7 +12,7 @@ import pytest
 
 from lib.kafka import read_topic, write
 from lib.processes import wait_for
-from test_reporter import Job, Reporter, settled
+from test_reporter import Job, Reporter, wait_idle
 
 AWAY_S = float(os.environ.get("CRCR_TEST_HUD_AWAY_S", "15"))
 
@@ -116,8 +116,8 @@ def test_while_the_hud_is_unavailable_lag_shows_it_and_then_all_but_the_refused_
     hud.open()
     wait_for("all to arrive", lambda: lag(reporter) == 0, 90)
     for job in jobs:
-        told = [status for delivery, status in hud.taken if delivery == job.delivery]
-        assert told == ([] if job is jobs[7] else ["in_progress", "completed"]), job.delivery
+        reported = [status for delivery, status in hud.taken if delivery == job.delivery]
+        assert reported == ([] if job is jobs[7] else ["in_progress", "completed"]), job.delivery
     assert hud.keys == {"hud-key"}
     rows = parked(reporter, jobs[7])
     assert [(row.headers["class"], row.headers["error"]) for row in rows] == [("refused", "the HUD answered 400")] * 2
@@ -187,12 +187,12 @@ def test_a_pending_callback_that_nobody_dispatched_is_delayed_and_then_parked(re
 
 def test_pending_callbacks_among_others_do_not_pass_for_redis_unavailable(reporter):
     jobs = [Job(reporter, "org/two", "L2").outcome("dispatched") for _ in range(40)]
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.relay.parts["reporter"].stop() == 0  # so that all are read at once
     for number, job in enumerate(jobs):
         job.call("completed", 2000, provenance="pending" if number % 2 else "token", conclusion="success")
     reporter.start()
-    settled(reporter)
+    wait_idle(reporter)
     ended = {json.loads(record.value)["delivery_id"] for record in reporter.topic("results")}
     assert ended >= {job.delivery for job in jobs}
     # On a busy machine Redis may answer later than it is waited for: nothing of a pending callback's doing.

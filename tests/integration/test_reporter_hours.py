@@ -7,14 +7,14 @@ import pytest
 from lib.processes import wait_for
 from lib.relay import http
 from rebuilding import Rebuilding
-from test_reporter import Job, settled
+from test_reporter import Job, wait_idle
 from test_reporter_commits import claim, report, sha_of
 
 
 class Counting(Rebuilding):
     def count(self):
         """All that was folded is counted, without the seconds that the sweep gives a run to report more."""
-        settled(self)
+        wait_idle(self)
         client = self.client()
 
         def counted():

@@ -6,7 +6,7 @@ import pytest
 
 from lib.kafka import write_all
 from lib.processes import wait_for
-from test_reporter import Job, Reporter, label_event, settled
+from test_reporter import Job, Reporter, label_event, wait_idle
 
 LIMIT_S = 8
 HEARD_MS = 2500  # by then others have heard of it, and what they had in hand has lapsed
@@ -38,7 +38,7 @@ def test_a_limit_that_github_tells_one_reporter_holds_for_both(reporter):
     jobs = [first] + [Job(reporter).call("completed", 2000, conclusion="success") for _ in range(24)]
     for job in jobs:
         job.wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     early = [one["at_ms"] - limited["at_ms"] for one in check_run_calls(reporter)]
     assert not [ms for ms in early if HEARD_MS < ms < 1000 * LIMIT_S - 100]
     for part in ("reporter", "second"):
@@ -98,11 +98,11 @@ def test_a_commit_that_its_pull_request_has_gone_past_begins_no_check_run_and_en
     job.wait_check("in_progress", count=2)
     head = Job(reporter, pr=25)
     label_event(head, "synchronize", [], "", 2)
-    settled(reporter)
+    wait_idle(reporter)
     job.call("in_progress", 1500, job_name="late").call("completed", 2000, conclusion="success")
     wait_for("its check run to end", lambda: [run for run in reporter.checks(job.sha)
                                              if run["name"].endswith("/build") and run["status"] == "completed"])
-    settled(reporter)
+    wait_idle(reporter)
     assert {run["name"] for run in reporter.checks(job.sha)} == {"crcr/org/four", "crcr/org/four/ci/build"}
     head.outcome("dispatched", action="synchronize", received_ms=int(time.time() * 1000))
     wait_for("the head's", lambda: reporter.checks(head.sha))

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from lib.processes import wait_for
-from lib.standing import PAUSED_S, Link, go_on, stand_still
+from lib.pauses import PAUSED_S, Link, go_on, stand_still
 from test_http2 import Authority
-from test_reporter import Job, Reporter, settled
+from test_reporter import Job, Reporter, wait_idle
 from test_reporter_forward import Hud
 
 ROLES = ("fold", "forward", "reconcile", "sweep", "web")
@@ -71,7 +71,7 @@ def test_a_pass_sends_nothing_of_what_it_read_before_it_stood_still(replicas):
         go_on(first)
     wait_for("it to get its answer", lambda: [event for event in ("check_runs_waiting", "check_run_set")
                                               if event in first.text()[said:]])
-    settled(one)
+    wait_idle(one)
     assert [(run["status"], run["conclusion"]) for run in one.checks(job.sha)] == [("completed", "success")]
 
 
@@ -173,8 +173,8 @@ def test_what_was_not_posted_for_a_pause_is_no_failure_of_the_huds(replicas, tmp
     hud.let_go()
     time.sleep(PAUSED_S)
     go_on(first)
-    wait_for("the HUD to be told", lambda: hud.taken)
-    settled(one)
+    wait_for("the HUD to get it", lambda: hud.taken)
+    wait_idle(one)
     assert hud.taken == [(job.delivery, "completed")]
     assert one.relay.metric("first", "crcr_results_posted_total", outcome="waiting") == 0
     assert "hud_unavailable" not in first.text()
@@ -191,16 +191,16 @@ def test_what_was_in_hand_before_a_pause_is_not_posted_after_it(replicas):
     one.ready("first", "reporter")
     job = Job(one, "org/two", "L2").call("in_progress", 1000)
 
-    def told():
+    def reported():
         return [post["untrusted"]["callback_payload"]["workflow"]["status"] for post in one.relay.state()["hud"]]
     first.wait_text("hud_unavailable")
     stand_still(first)
     try:
         one.replica("second", **hud)
         job.call("completed", 2000, conclusion="success")
-        wait_for("the HUD to be told", lambda: told() == ["in_progress", "completed"], timeout=90)
+        wait_for("the HUD to get it", lambda: reported() == ["in_progress", "completed"], timeout=90)
     finally:
         go_on(first)
-    settled(one)
+    wait_idle(one)
     assert first.stop() == 0
-    assert told() == ["in_progress", "completed"]
+    assert reported() == ["in_progress", "completed"]

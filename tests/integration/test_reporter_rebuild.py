@@ -7,7 +7,7 @@ import pytest
 
 from lib.processes import wait_for
 from rebuilding import Rebuilding, differences, dump
-from test_reporter import Job, label_event, settled
+from test_reporter import Job, label_event, wait_idle
 from test_reporter_commits import claim, push_event, sha_of
 
 
@@ -81,14 +81,14 @@ def test_the_rebuilt_view_equals_the_lost_one(either):
     reporter, jobs = either, all_kinds(either)
     jobs["pending"].wait_result()
     jobs["pending"].outcome("dispatched", 8000)  # a later call of it is known by the time of the rebuild
-    settled(reporter)
+    wait_idle(reporter)
     before = dump(reporter.client())
     kinds = {key.split(":")[1] for key in before}
     assert kinds == {"job", "delivery", "repo", "repos", "head", "pr", "prs", "dispatch", "sent", "labels", "ids", "main",
                      "jobs", "zombies", "claim", "self", "selfrun"}
     reporter.flush()
     reporter.wait_consistent()
-    settled(reporter)
+    wait_idle(reporter)
     assert differences(before, dump(reporter.client())) == {}
     assert reporter.said("rebuild_done")[-1]["records"] == \
         sum(len(reporter.topic(name)) for name in ("dispatches", "results", "events", "callbacks"))
@@ -99,11 +99,11 @@ def test_the_rebuilt_view_equals_the_lost_one(either):
 
 def test_an_epoch_that_is_dropped_alone_is_rebuilt_over_what_is_there(reporter):
     all_kinds(reporter)
-    settled(reporter)
+    wait_idle(reporter)
     before = dump(reporter.client())
     reporter.client().delete("crcr:epoch")
     reporter.wait_consistent()
-    settled(reporter)
+    wait_idle(reporter)
     assert differences(before, dump(reporter.client())) == {}
 
 
@@ -113,7 +113,7 @@ def test_rows_outlive_the_callbacks_that_they_came_from(kafka_node, tmp_path_fac
     Job(reporter).call("completed", 1000, conclusion="failure").call("in_progress", 3000, run_attempt=2)
     Job(reporter).call("completed", 1000)
     claim(reporter, "night-of-a-row", sha_of("night of a row"))
-    settled(reporter)
+    wait_idle(reporter)
     rows = reporter.topic("results")
     later = Rebuilding(tmp_path_factory.mktemp("later"), kafka_node.brokers)
     try:
@@ -123,7 +123,7 @@ def test_rows_outlive_the_callbacks_that_they_came_from(kafka_node, tmp_path_fac
             later.put("results", row.key, row.value, row.headers)
         later.flush()
         later.start()
-        settled(later)
+        wait_idle(later)
         jobs = [dump(one.client()) for one in (reporter, later)]
         wanted = [{key: value for key, value in view.items()
                    if key.startswith(("crcr:job:", "crcr:head:", "crcr:selfrun:", "crcr:repo:", "crcr:zombies"))}
@@ -144,11 +144,11 @@ def test_a_job_that_the_index_of_its_downstream_had_no_room_for_stays_out_of_it(
         wait_for("all to be folded", lambda: one.relay.metric(
             "reporter", "crcr_facts_total", kind="callback") >= 2200, 120)
         Job(one, "org/two", "L2").call("completed", 2000, conclusion="success").wait_result()
-        settled(one)
+        wait_idle(one)
         before = dump(one.client())
         one.flush()
         one.wait_consistent()
-        settled(one)
+        wait_idle(one)
         assert differences(before, dump(one.client())) == {}
     finally:
         one.close()
@@ -161,7 +161,7 @@ def test_rows_written_before_there_were_headers_come_back_as_they_read(kafka_nod
                                                       test_results={"passed": 1, "failed": 1,
                                                                     "skipped": 0})
         job.wait_result()
-        settled(one)
+        wait_idle(one)
         def shown_by(reporter):
             """Without the relay's clocks, which such rows did not have."""
             return {**reporter.relay.api(f"/api/crcr/deliveries/{job.delivery}"), "clocks": None}
@@ -200,7 +200,7 @@ def test_what_was_dispatched_is_not_dispatched_again(reporter):
         "http_status": 204, "attempt": 1, "latency_ms": 5, "error": None, "at": at,
         "maybe_duplicate": "answer_unseen", "seq": "1795231200000:3:17", "event_key": "pytorch/pytorch#171"},
         {"delivery": job.delivery, "repo": "org/four"})
-    settled(reporter)
+    wait_idle(reporter)
     reporter.flush()
     reporter.wait_consistent()
     client = reporter.client()
@@ -215,7 +215,7 @@ def test_what_was_dispatched_is_not_dispatched_again(reporter):
 def test_the_claim_of_a_rerun_comes_back_while_the_view_stays(reporter):
     """Redis was unavailable when it was called, and lost nothing: the fold restores the claim, and nothing else changes."""
     job = Job(reporter, pr=172).outcome("dispatched")
-    settled(reporter)
+    wait_idle(reporter)
     client = reporter.client()
     view = f"crcr:dispatch:{job.delivery}/org/four"
     before, epoch = client.hgetall(view), client.get("crcr:epoch")
@@ -227,7 +227,7 @@ def test_the_claim_of_a_rerun_comes_back_while_the_view_stays(reporter):
     wait_for("the last one's", lambda: claim("rerun_all", 171003))
     assert claim("rerun_failed", 171001)["state"] == claim("rerun_all", 171003)["state"] == "done"
     assert claim("rerun_all", 171002) == {}
-    settled(reporter)
+    wait_idle(reporter)
     assert before and client.hgetall(view) == before and client.get("crcr:epoch") == epoch
 
 
@@ -237,7 +237,7 @@ def test_a_row_of_anothers_hand_holds_up_no_rebuild(kafka_node, tmp_path):
     try:
         job = Job(one).call("in_progress", 1000).call("completed", 2000, conclusion="success")
         job.wait_result()
-        settled(one)
+        wait_idle(one)
         before = dump(one.client())
         row = next(row for row in one.topic("results") if row.headers.get("completed_ms"))
         evil = "a" * 60_000
@@ -252,7 +252,7 @@ def test_a_row_of_anothers_hand_holds_up_no_rebuild(kafka_node, tmp_path):
         client.slowlog_reset()
         one.flush()
         one.wait_consistent()
-        settled(one)
+        wait_idle(one)
         assert not client.slowlog_get(10)
         assert all(job == dump(client)[key] for key, job in before.items() if key.startswith("crcr:job:"))
         assert len([key for key in dump(client) if "evil" in key and key.startswith("crcr:job:")]) == 3

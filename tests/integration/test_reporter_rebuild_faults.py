@@ -11,9 +11,9 @@ import pytest
 from lib.kafka import Kafka
 from lib.processes import wait_for
 from lib.relay import http
-from lib.standing import go_on, stand_still
+from lib.pauses import go_on, stand_still
 from rebuilding import Rebuilding, differences, dump
-from test_reporter import Job, settled
+from test_reporter import Job, wait_idle
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def loaded(kafka_node, tmp_path_factory):
         one.load(2000)
         wait_for("all to be folded", lambda: one.client().zcard("crcr:repo:org/two") == 1000
                  and one.relay.metric("reporter", "crcr_facts_total", kind="callback") >= 4000, 120)
-        settled(one)
+        wait_idle(one)
         one.before = dump(one.client())
         yield one
     finally:
@@ -77,18 +77,18 @@ def in_the_middle(one):
     for _ in range(10):
         one.flush()
         wait_for("the middle of the rebuild", lambda: one.client().dbsize() > 200, 60, 0.01)
-        standing = [process for process in map(one.relay.parts.get, ("reporter", "second")) if process and process.running()]
-        for process in standing:
+        paused = [process for process in map(one.relay.parts.get, ("reporter", "second")) if process and process.running()]
+        for process in paused:
             stand_still(process)
         if not one.whole():
             break
-        for process in standing:  # this machine looked too late
+        for process in paused:  # this machine looked too late
             go_on(process)
     assert not one.whole(), "it is whole each time before it can be stopped"
     try:
-        yield standing
+        yield paused
     finally:
-        for process in standing:
+        for process in paused:
             if process.running():
                 go_on(process)
 
@@ -145,11 +145,11 @@ def test_a_stalled_rebuilder_does_not_set_the_epoch_when_it_wakes(fresh):
     fresh.relay.start("reporter", "second", CRCR_HUD_LISTEN="127.0.0.1:0")
     try:
         fresh.relay.wait_ready("second")
-        with in_the_middle(fresh) as standing:
+        with in_the_middle(fresh) as paused:
             owner = fresh.client().hget("crcr:rebuild", "owner")
             [worker] = [name for name in ("reporter", "second")
                         if f"-{fresh.relay.parts[name].pid}-" in owner]
-            standing.remove(fresh.relay.parts[worker])
+            paused.remove(fresh.relay.parts[worker])
         try:
             fresh.wait_consistent(150)
             epoch = fresh.client().get("crcr:epoch")
@@ -183,7 +183,7 @@ def test_flushed_under_load_nothing_is_lost(fresh):
             fresh.flush()
             fresh.wait_consistent()
         writing.result()
-    settled(fresh)
+    wait_idle(fresh)
     storm = {key: value for key, value in dump(fresh.client()).items() if "storm-" in key}
     jobs = [value[1] for key, value in storm.items() if key.startswith("crcr:job:")]
     assert len(jobs) == 600
@@ -261,11 +261,11 @@ def test_open_check_runs_are_looked_at_again(fresh):
     fresh.restart(CRCR_ROLES="fold,web")
     job = Job(fresh).call("in_progress", 1000)
     job.wait_result("in_progress")
-    settled_dirty = {record.offset: record.key for record in fresh.topic("reconcile")}
+    wait_idle_dirty = {record.offset: record.key for record in fresh.topic("reconcile")}
     fresh.flush()
     fresh.wait_consistent()
     marks = [record.key for record in fresh.topic("reconcile") if record.value == b"rebuilt"]
-    assert f"{job.sha}/org/four" in marks and settled_dirty
+    assert f"{job.sha}/org/four" in marks and wait_idle_dirty
     assert f"{job.delivery}/ci/build" in "".join(fresh.client().zrange("crcr:zombies", 0, -1))
     fresh.restart()
     job.wait_check("in_progress")
@@ -296,7 +296,7 @@ def test_lives_end_when_they_would_have(fresh):
     job.started_ms -= 10 * 86_400_000
     job.call("completed", 1000, conclusion="success")
     job.wait_result()
-    settled(fresh)
+    wait_idle(fresh)
     [key] = client.keys(f"crcr:job:*{job.delivery}*")
     fresh.flush()
     fresh.wait_consistent()
@@ -307,21 +307,21 @@ def test_lives_end_when_they_would_have(fresh):
     older = Job(fresh)
     older.started_ms = job.started_ms
     older.call("completed", 1000, conclusion="success").wait_result()
-    settled(fresh)
+    wait_idle(fresh)
     fresh.flush()
     fresh.wait_consistent()
     assert client.keys(f"crcr:job:*{older.delivery}*") == []
 
 
 @pytest.mark.long
-def test_progress_is_told_in_redis_and_in_the_log(fresh):
+def test_progress_is_reported_in_redis_and_in_the_log(fresh):
     with in_the_middle(fresh):
         pass
     wait_for("its progress", lambda: fresh.whole()
              or int(fresh.client().hget("crcr:rebuild", "done") or 0) > 0)
-    told = fresh.client().hgetall("crcr:rebuild")
-    assert int(told["total"]) >= 8000 and int(told["done"]) <= int(told["total"])
-    assert told["owner"] and int(told["started_ms"]) > 0
+    progress = fresh.client().hgetall("crcr:rebuild")
+    assert int(progress["total"]) >= 8000 and int(progress["done"]) <= int(progress["total"])
+    assert progress["owner"] and int(progress["started_ms"]) > 0
     fresh.wait_consistent()
     fresh.relay.wait_ready("reporter", 120)
     done = fresh.said("rebuild_done")[-1]
@@ -340,7 +340,7 @@ def test_kafka_unavailable_in_the_middle_is_waited_for(tmp_path):
         one.load(2500)
         wait_for("all to be folded", lambda: one.relay.metric(
             "reporter", "crcr_facts_total", kind="callback") >= 5000, 120)
-        settled(one)
+        wait_idle(one)
         before = dump(one.client())
         with in_the_middle(one):
             kafka.freeze()  # what was fetched already is folded, no epoch is set

@@ -2,7 +2,7 @@
 import pytest
 
 from lib.processes import wait_for
-from test_reporter import Job, Reporter, settled
+from test_reporter import Job, Reporter, wait_idle
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_a_content_that_github_refused_is_not_sent_again_and_a_new_one_is(report
     wait_for("the refusal", lambda: [one for one in check_run_calls(reporter, job.sha, "POST") if one["status"] == 422])
     for _ in range(3):
         reporter.put("reconcile", f"{job.sha}/org/four", b"looked at again")
-    settled(reporter)
+    wait_idle(reporter)
     assert len(check_run_calls(reporter, job.sha, "POST")) == 1
     assert not [r for r in reporter.topic("dlq") if (r.key or "").startswith(job.sha)]
     job.call("completed", 2000, conclusion="success").wait_check()
@@ -42,7 +42,7 @@ def test_a_search_that_github_refused_is_not_made_again_until_there_is_news(repo
     wait_for("the refusal", searches)
     for _ in range(3):
         reporter.put("reconcile", f"{job.sha}/org/four", b"looked at again")
-        settled(reporter)
+        wait_idle(reporter)
     assert len(searches()) == 1
     reporter.relay.script({"clear": True})
     job.call("completed", 2000, conclusion="success").wait_check()
@@ -58,7 +58,7 @@ def test_a_check_run_that_takes_no_update_any_more_is_made_anew(reporter, status
     runs = job.wait_check(count=2)
     assert runs[-1]["conclusion"] == "success" and runs[-1]["id"] != first
     reporter.put("reconcile", f"{job.sha}/org/four", b"looked at again")
-    settled(reporter)
+    wait_idle(reporter)
     assert len(job.wait_check(count=2)) == 2  # and it is the one that is remembered
     reporter.relay.script({"clear": True})
 
@@ -95,5 +95,5 @@ def test_two_jobs_whose_names_join_to_the_same_text_get_two_check_runs(reporter)
     client = reporter.redis.client()
     client.delete(*client.keys("crcr:check:*"))  # found again, each its own
     one.call("completed", 3000, conclusion="success", artifact_url="https://example.org/a")
-    settled(reporter)
+    wait_idle(reporter)
     assert sorted(run["conclusion"] for run in one.wait_check(count=2)) == ["failure", "success"]

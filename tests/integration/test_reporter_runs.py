@@ -3,7 +3,7 @@ run, one job reported under two check run ids, and jobs that end with their run.
 import pytest
 
 from lib.processes import wait_for
-from test_reporter import Job, Reporter, settled
+from test_reporter import Job, Reporter, wait_idle
 
 ACTIONS = "https://token.actions.githubusercontent.com"
 QUIET_MS = -11 * 60_000  # received so long ago, a run is asked about at once
@@ -51,7 +51,7 @@ def test_every_job_of_a_run_has_the_queue_time_of_its_run(reporter):
     job.call("completed", 40_000, job_name="test", check_run_id="2", conclusion="success")
     job.call("completed", 41_000, job_name="report", check_run_id="3", conclusion="success")
     job.call("in_progress", 50_000, job_name="test", check_run_id="4", run_attempt=2)
-    settled(reporter)
+    wait_idle(reporter)
     assert {key: row["queue_time"] for key, row in rows(reporter, job).items()} == \
         {"1": 1.5, "2": 1.5, "3": 1.5, "4": None}
     posts = reporter.posts(job.delivery)
@@ -69,7 +69,7 @@ def test_a_job_reported_by_two_jobs_of_its_ci_is_one_job_with_one_check_run(repo
         run for run in reporter.checks(job.sha) if run["conclusion"] == "success"][1:] and reporter.checks(job.sha))
     assert sorted(run["name"] for run in runs) == ["crcr/org/four", "crcr/org/four/ci/npu"]
     assert not [key for key in reporter.redis.client().zrange("crcr:zombies", 0, -1) if job.delivery in key]
-    settled(reporter)
+    wait_idle(reporter)
     assert list(rows(reporter, job)) == ["101"] and job.wait_result()["execution_time"] == 8.0
     posted = reporter.posts(job.delivery)[-1]["untrusted"]["callback_payload"]["workflow"]
     assert (posted["status"], posted["check_run_id"]) == ("completed", "101")
@@ -78,11 +78,11 @@ def test_a_job_reported_by_two_jobs_of_its_ci_is_one_job_with_one_check_run(repo
 def test_it_is_one_job_after_the_view_was_lost_too(reporter):
     job = Job(reporter, job_name="npu").call("in_progress", 1000, check_run_id="101")
     job.call("completed", 9000, check_run_id="202", conclusion="failure").wait_check()
-    settled(reporter)
+    wait_idle(reporter)
     reporter.redis.client().flushall()
     wait_for("the view to be rebuilt", lambda: reporter.redis.client().exists("crcr:epoch"), 60)
     job.call("completed", 9500, check_run_id="202", conclusion="success")
-    settled(reporter)
+    wait_idle(reporter)
     assert [(key, row["conclusion"]) for key, row in rows(reporter, job).items()] == [("101", "failure")]
 
 
@@ -101,7 +101,7 @@ def test_a_job_ends_with_its_run(reporter, repo, level):
         assert job.wait_check()[0]["conclusion"] == "cancelled"
     said = [r for r in reporter.topic("callbacks") if r.headers["delivery"] == job.delivery][1:]
     assert {r.headers["provenance"] for r in said} == {"sweeper"} and len({r.value for r in said}) == 1
-    settled(reporter)
+    wait_idle(reporter)
     assert len(asked(reporter, job)) == 1 and due(reporter, job) is None
 
 
@@ -120,7 +120,7 @@ def test_a_run_that_goes_on_is_asked_again_in_10_min(reporter):
     run_says(reporter, job, "in_progress")
     job.call("in_progress", QUIET_MS)
     first = wait_for("the run to be asked about", lambda: asked(reporter, job))[0]
-    settled(reporter)
+    wait_idle(reporter)
     wait_for("the next time to be noted", lambda: due(reporter, job))
     assert abs(due(reporter, job) - first["at_ms"] - 600_000) < 5000
     assert rows(reporter, job).popitem()[1]["status"] == "in_progress"
@@ -136,7 +136,7 @@ def test_a_job_that_just_began_is_not_asked_for_yet(reporter):
 def test_the_time_to_look_comes_back_with_a_view_that_was_lost(reporter):
     job = Job(reporter, "org/two", "L2", issuer=ACTIONS).call("in_progress", 0)
     wait_for("the time to be noted", lambda: due(reporter, job))
-    settled(reporter)
+    wait_idle(reporter)
     reporter.redis.client().flushall()
     wait_for("the time to be noted again", lambda: due(reporter, job), 60)
 
@@ -144,5 +144,5 @@ def test_the_time_to_look_comes_back_with_a_view_that_was_lost(reporter):
 def test_runs_of_other_cis_are_not_asked_about(reporter):
     job = Job(reporter, "org/two", "L2", issuer="https://agent.buildkite.com").call("in_progress", QUIET_MS)
     job.wait_result("in_progress")
-    settled(reporter)
+    wait_idle(reporter)
     assert asked(reporter, job) == [] and due(reporter, job) is None

@@ -11,7 +11,7 @@ from lib.kafka import Kafka
 from lib.processes import wait_for
 from lib.redis_server import set_user
 from lib.relay import http
-from test_reporter import Job, Reporter, settled
+from test_reporter import Job, Reporter, wait_idle
 
 ZOMBIE_S = 2
 LONG_MS = 3_600_000  # received so far ahead, a job is in time for as long as the tests run
@@ -61,7 +61,7 @@ def reporter(kafka_node, tmp_path_factory):
         one.close()
 
 
-def told(reporter, job):
+def reported(reporter, job):
     return [(post["untrusted"]["callback_payload"]["workflow"]["status"],
              post["untrusted"]["callback_payload"]["workflow"]["conclusion"])
             for post in reporter.posts(job.delivery)]
@@ -76,7 +76,7 @@ def test_a_silent_job_times_out_in_view_results_hud_and_check_run(reporter):
     assert row["conclusion"] == "timed_out"
     assert (row["queue_time"], row["execution_time"]) == (1.5, None)
     assert (row["pytorch_head_sha"], row["pr_number"]) == (job.sha, 7)
-    wait_for("the HUD to hear", lambda: told(reporter, job)[-1:] == [("completed", "timed_out")])
+    wait_for("the HUD to hear", lambda: reported(reporter, job)[-1:] == [("completed", "timed_out")])
     view = reporter.relay.api(f"/api/crcr/deliveries/{job.delivery}")
     assert [(one["status"], one["conclusion"]) for one in view["jobs"]] == \
         [("timed_out", "timed_out")]
@@ -84,7 +84,7 @@ def test_a_silent_job_times_out_in_view_results_hud_and_check_run(reporter):
     assert reporter.count() - before == 1
 
 
-def test_it_is_told_as_a_callback_under_the_jobs_own_key(reporter):
+def test_it_is_published_as_a_callback_under_the_jobs_own_key(reporter):
     job = Job(reporter).call("in_progress", 1500)
     job.wait_result("timed_out")
     [own] = [one for one in reporter.topic("callbacks") if job.delivery in one.key
@@ -108,10 +108,10 @@ def test_a_completed_that_comes_later_wins(reporter):
     wait_for("the check run to follow",
              lambda: reporter.checks(job.sha)[0]["conclusion"] == "success")
     assert [run["id"] for run in reporter.checks(job.sha)] == [first["id"]]
-    wait_for("the HUD to hear", lambda: told(reporter, job)[-1:] == [("completed", "success")])
+    wait_for("the HUD to hear", lambda: reported(reporter, job)[-1:] == [("completed", "success")])
     [swept] = reporter.swept(job)
     reporter.put("callbacks", swept.key, swept.value, swept.headers)
-    settled(reporter)
+    wait_idle(reporter)
     assert job.wait_result()["conclusion"] == "success"
     assert [run["conclusion"] for run in reporter.checks(job.sha)] == ["success"]
 
@@ -123,7 +123,7 @@ def test_only_a_silent_job_times_out(reporter):
     again.call("in_progress", LONG_MS, run_attempt=2)
     silent = Job(reporter).call("in_progress", 1000)
     silent.wait_result("timed_out")
-    settled(reporter)
+    wait_idle(reporter)
     assert reporter.swept(ended, in_time, again) == []
     assert reporter.result(ended.delivery)["conclusion"] == "failure"
     assert reporter.result(in_time.delivery)["status"] == "in_progress"
@@ -149,14 +149,14 @@ def test_two_reporters_tell_each_job_once(reporter):
     jobs = [Job(reporter, "org/two", "L2").call("in_progress", 1000) for _ in range(60)]
     deliveries = {job.delivery for job in jobs}
 
-    def all_told():
+    def all_reported():
         last = {}
         for record in reporter.topic("results"):
             row = json.loads(record.value)
             last[row["delivery_id"]] = row["status"]
         return all(last.get(delivery) == "timed_out" for delivery in deliveries)
-    wait_for("all to be timed out", all_told, 60)
-    settled(reporter)
+    wait_for("all to be timed out", all_reported, 60)
+    wait_idle(reporter)
     seen = [record.headers["delivery"] for record in reporter.swept(*jobs)]
     assert sorted(seen) == sorted(deliveries)
     assert reporter.count() - before == len(jobs)
@@ -184,7 +184,7 @@ def test_killed_between_publishing_and_removing_does_no_harm(reporter):
     assert (first.key, first.value, first.headers) == (second.key, second.value, second.headers)
     reporter.restart()
     run = job.wait_check()[0]
-    settled(reporter)
+    wait_idle(reporter)
     assert run["conclusion"] == "timed_out" and len(reporter.checks(job.sha)) == 1
     assert job.wait_result("timed_out")["conclusion"] == "timed_out"
 
@@ -231,9 +231,9 @@ def test_what_could_not_be_published_is_taken_again(tmp_path):
         finally:
             kafka.thaw()
         assert job.wait_result("timed_out")["conclusion"] == "timed_out"
-        told_of = one.swept(job)  # an unanswered one may have been stored all the same
-        assert {record.headers["received_ms"] for record in told_of} == {str(deadline_ms)}
-        assert len({record.value for record in told_of}) == 1
+        reported = one.swept(job)  # an unanswered one may have been stored all the same
+        assert {record.headers["received_ms"] for record in reported} == {str(deadline_ms)}
+        assert len({record.value for record in reported}) == 1
         wait_for("the job to be taken off", lambda: one.zombies() == [])
     finally:
         if one:

@@ -259,9 +259,9 @@ def test_the_table_of_capacity_is_what_the_program_calculates():
             continue
         rows.setdefault(line[4:56].strip(), {})[column] = line[57:73].strip() + (" **!**" if line[2] == "!" else "")
     table = TEXT.split("<!-- capacity:begin -->")[1].split("<!-- capacity:end -->")[0]
-    told = {cells[1].strip(): [cell.strip() for cell in cells[2:5]] for cells in
+    documented = {cells[1].strip(): [cell.strip() for cell in cells[2:5]] for cells in
             (line.split("|") for line in table.strip().splitlines()[2:])}
-    assert told == {what: list(values.values()) for what, values in rows.items()}
+    assert documented == {what: list(values.values()) for what, values in rows.items()}
 
 
 def test_capacity_says_what_does_not_fit():

@@ -35,7 +35,7 @@ class Span:
                 return False
             return True
         wait_for(f"{topic} to be made", made, 60)
-        wait_for(f"{topic} to be told of",
+        wait_for(f"{topic} to be reported",
                  lambda: len(self.admin.list_topics(topic, 10).topics[topic].partitions) == 1, 60)
 
     def fill(self, word, n):

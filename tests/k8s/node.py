@@ -71,7 +71,7 @@ class Node:
         self.parts = {}
 
     def start_api(self):
-        """etcd and the API server; nothing acts on what it is told."""
+        """etcd and the API server; nothing acts on what it gets."""
         self._network()
         self._folders()
         self._files()

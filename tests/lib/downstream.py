@@ -102,7 +102,7 @@ def wait_checks(relay, sha, repo, expected, timeout=60):
     wait_for(f"the check runs of {repo} on {sha[:8]}: {expected}", equal, timeout)
 
 
-def settle(relay, groups=("crcr-router", "crcr-fold", "crcr-reconcile")):
+def wait_idle(relay, groups=("crcr-router", "crcr-fold", "crcr-reconcile")):
     """Waits until every record that these groups read is done with. Twice in a row: what one group ends with
     may be what another begins with."""
     def no_lag():

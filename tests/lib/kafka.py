@@ -207,11 +207,11 @@ def configure_topic(brokers, topic, **config):
         done, = admin.alter_configs([ConfigResource("topic", topic, each)]).values()
         done.result(30)
 
-        def told():
+        def known():
             found, = admin.describe_configs([ConfigResource("topic", topic)]).values()
             now = {name: entry.value for name, entry in found.result(30).items()}
             return all(now[name] == text for name, text in {"file.delete.delay.ms": "60000", **each}.items())
-        wait_for(f"the broker to tell {each} of {topic}", told)
+        wait_for(f"the broker to tell {each} of {topic}", known)
 
 
 def write(brokers, topic, key, value, headers=None, timestamp_ms=None, compression="none", timeout=30):

@@ -1,4 +1,4 @@
-"""`crcr-sim broker`: brokers in memory that refuse what they are told to refuse."""
+"""`crcr-sim broker`: brokers in memory that refuse what they are asked to refuse."""
 import os
 import pathlib
 import secrets

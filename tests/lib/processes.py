@@ -35,7 +35,7 @@ class Process:
     """One running program. Its output goes to a file; the end of it is shown when a test fails."""
 
     def __init__(self, name, argv, folder, env=None):
-        self.name, self.told_to_end = name, False
+        self.name, self.asked_to_end = name, False
         self.log = pathlib.Path(folder) / f"{name}-{time.monotonic_ns()}.log"
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith(("CRCR_", "GITHUB_", "KAFKA_", "REDIS_", "HUD_"))}
@@ -79,7 +79,7 @@ class Process:
     def stop(self, timeout=30):
         """SIGTERM, and the exit code; a program that does not end in time is killed and fails."""
         if self.running():
-            self.told_to_end = True
+            self.asked_to_end = True
             self.popen.send_signal(signal.SIGTERM)
         try:
             return self.popen.wait(timeout)

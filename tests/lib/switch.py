@@ -42,7 +42,7 @@ class Switch:
 
     # ---- cutting --------------------------------------------------------------------------------------
     def cut(self, n):
-        """What it sends and what is sent to it is lost; nobody is told: the carrier stays."""
+        """What it sends and what is sent to it is lost; nobody notices: the carrier stays."""
         self._hub("link", "set", f"port{n}", "nomaster")
 
     def heal(self, n):

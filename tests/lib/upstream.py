@@ -89,7 +89,7 @@ class PullRequest:
         return self.send(self.event("reopened"))
 
     def ready_for_review(self):
-        """The relay is told, and has no use for it."""
+        """The relay gets it, and has no use for it."""
         self.draft = False
         status, answer, _ = self.relay.send_webhook(self.event("ready_for_review"))
         assert (status, answer) == (200, {"ignored": True})
@@ -108,9 +108,9 @@ def push(relay, ref, sha, before=ZERO):
 
 def outcomes_of(rows, delivery):
     """{repo: [outcome, …]} of one delivery, from the records of the topic dispatches."""
-    told = {}
+    outcomes = {}
     for row in rows:
         if row.headers.get("delivery") == delivery:
             document = json.loads(row.value)
-            told.setdefault(document["repo"], []).append(document["outcome"])
-    return told
+            outcomes.setdefault(document["repo"], []).append(document["outcome"])
+    return outcomes

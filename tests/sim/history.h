@@ -1,6 +1,6 @@
 /* --history FILE: what downstreams saw and got through, one line of JSON each, appended as it
  * happens and never changed: the dispatches that took effect, the callbacks that were answered with
- * 2xx or refused for good, and what the HUD was told. tests/faults reads it after the fact. */
+ * 2xx or refused for good, and what the HUD got. tests/faults reads it after the fact. */
 #ifndef CRCR_SIM_HISTORY_H
 #define CRCR_SIM_HISTORY_H
 

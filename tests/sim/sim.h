@@ -42,7 +42,7 @@ void sim_reset(struct sim *sim);
 /* One turn: what came in, what is due, what moved on the network. */
 void sim_turn(struct sim *sim);
 
-/* routes.c: judges, records and answers one request. */
+/* routes.c: checks, records and answers one request. */
 void sim_handle(struct sim *sim, struct http_exchange *x);
 
 #endif

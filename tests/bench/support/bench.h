@@ -32,7 +32,7 @@ void samples_add(struct samples *s, int64_t us);
 int64_t samples_quantile(struct samples *s, double share);
 void samples_clear(struct samples *s);
 
-/* One request of a bench is told by its delivery: "bench-<due µs>-<number>-<body>". It is how the
+/* One request of a bench is known by its delivery: "bench-<due µs>-<number>-<body>". It is how the
  * sink knows, without a word to the generator, when a webhook was due. */
 struct mark {
     int64_t due_us;

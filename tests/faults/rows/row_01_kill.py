@@ -23,13 +23,13 @@ def work_seen(case, victim):
     return lambda: case.relay.metric("reporter", "crcr_facts_total")
 
 
-def at_no_kill(case, killed_ms, untold_ms=UNTOLD_MS, late_ms=LATE_MS):
+def at_no_kill(case, killed_ms, unreported_ms=UNTOLD_MS, late_ms=LATE_MS):
     """Second dispatches of what was not under way when a dispatcher was killed, and kills after which there were more than
     can be under way."""
     wrong, of_kill = [], collections.Counter()
     for key in case.checker.duplicates():
         first_ms = case.checker.dispatches[key][0]["at_ms"]
-        kills = [at_ms for at_ms in killed_ms if at_ms - untold_ms <= first_ms <= at_ms + late_ms]
+        kills = [at_ms for at_ms in killed_ms if at_ms - unreported_ms <= first_ms <= at_ms + late_ms]
         of_kill.update(kills[:1])
         wrong += [] if kills else [f"{key} at {first_ms}, the kills were at {killed_ms}"]
     return wrong + [f"{n} after one kill" for n in of_kill.values() if n > IN_FLIGHT]
@@ -70,7 +70,7 @@ def run(world, short=False):
                 for victim in DAEMONS]
         slowest = max(max(one.result()) for one in done)
     load.stop()
-    result = case.result(ROW, NAME, f"{kills} × each of 3", recovery_s=slowest, settle_s=600)
+    result = case.result(ROW, NAME, f"{kills} × each of 3", recovery_s=slowest, done_s=600)
     if slowest >= (30 if short else 10):
         result.problems.append(f"a daemon was back at work only after {slowest:.1f} s")
     if wrong := at_no_kill(case, killed_ms, *((BUSY_UNTOLD_MS, BUSY_LATE_MS) if short else ())):

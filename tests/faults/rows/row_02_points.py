@@ -75,7 +75,7 @@ def run(world, short=False):
     points = SHORT if short else tuple(POINTS)
     for point in points:
         slowest = max(slowest, die_at(case, point, *POINTS[point], short, killed_ms))
-    result = case.result(ROW, NAME, f"{len(points)} points", recovery_s=slowest, settle_s=300)
+    result = case.result(ROW, NAME, f"{len(points)} points", recovery_s=slowest, done_s=300)
     if wrong := at_no_kill(case, killed_ms, UNTOLD_MS, LATE_MS):
         result.problems.append(f"{len(wrong)} × sent a second time, not under way at a kill, such as {wrong[0]}")
     result.note = f"{len(case.checker.late)} marked calls behind a newer one after Redis was emptied"

@@ -41,7 +41,7 @@ def run(world, short=False):
         case.say(f"row 3: round {number + 1} of {rounds}, longest drain {max(drains):.1f} s")
     load.stop()
     result = case.result(ROW, NAME, f"{rounds} rounds of {len(PODS)}", recovery_s=slowest,
-                         note=f"longest drain {max(drains):.1f} s", settle_s=300)
+                         note=f"longest drain {max(drains):.1f} s", done_s=300)
     if max(drains) >= DRAIN_MAX_S:
         result.problems.append(f"a drain took {max(drains):.1f} s")
     if result.duplicated or result.unknown:

@@ -42,14 +42,14 @@ class Recovery:
     """What was not taken, brought back."""
 
     def __init__(self, case):
-        self.case, self.told = case, collections.Counter()
+        self.case, self.shown = case, collections.Counter()
 
     def run(self):
         """Of what GitHub could not deliver since the last time."""
         lost = []
         for number, load in enumerate(self.case.loads):
-            lost += load.not_taken[self.told[number]:]
-            self.told[number] = len(load.not_taken)
+            lost += load.not_taken[self.shown[number]:]
+            self.shown[number] = len(load.not_taken)
         remember_at_github(self.case, lost)
         return redelivered(self.case)
 
@@ -79,7 +79,7 @@ def run(world, short=False):
             one.stop()
         back = under_load + brought.run()
         twice = redelivered(case)
-        case.settle(400)
+        case.wait_done(400)
         too_much = case.relay.metric("ingest", "crcr_ingest_requests_total", reason="overloaded")
         most_mb = {part: rss_mb(case.relay.parts[part]) for part in DAEMONS}
         not_taken = sum(len(one.not_taken) for one in case.loads)

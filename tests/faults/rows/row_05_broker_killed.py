@@ -19,7 +19,7 @@ def without_one(world, seconds):
         case.wait("the first dispatches", case.dispatched)
         recovery = max(without(case, load, kafka, switch, number, how, seconds) for how in ("cut off", "hung") for number in (1, 2, 3))
         load.stop()
-        return case.result(ROW, NAME, "", recovery_s=recovery, settle_s=400)
+        return case.result(ROW, NAME, "", recovery_s=recovery, done_s=400)
     finally:
         if case:
             case.close()
@@ -65,7 +65,7 @@ def killed(world, kills):
             recovery = max(recovery, time.monotonic() - back)
             case.say(f"row 5: {number + 1} of {kills}, {load.answers}")
         load.stop()
-        result = case.result(ROW, NAME, str(kills), recovery_s=recovery, settle_s=400)
+        result = case.result(ROW, NAME, str(kills), recovery_s=recovery, done_s=400)
     finally:
         case.close()
         kafka.stop()

@@ -1,4 +1,4 @@
-"""The broker refuses requests, one kind after another (a broker in memory, which can be told to). Each is tried
+"""The broker refuses requests, one kind after another (a broker in memory, which can be asked to). Each is tried
 again, or the daemon stops and names that error; then it is started anew, as Kubernetes does."""
 import json
 import time
@@ -32,7 +32,7 @@ SHORT = {("produce", "NOT_LEADER_FOR_PARTITION"), ("produce", "TOPIC_AUTHORIZATI
          ("offset_commit", "NOT_COORDINATOR"), ("join_group", "GROUP_AUTHORIZATION_FAILED"),
          ("offset_fetch", "NOT_COORDINATOR")}
 COUNT = 3  # requests refused at each broker
-USED_UP_S, MET_S, SETTLE_S = 8, 60, 120
+USED_UP_S, MET_S, DONE_S = 8, 60, 120
 GROUPS = ("crcr-router", "crcr-l1", "crcr-l2", "crcr-l3", "crcr-l4", "crcr-delay", "crcr-fold", "crcr-forward",
           "crcr-reconcile")
 
@@ -84,10 +84,10 @@ class Errors:
         self.revive()
         return self.kafka.left(api) == 0
 
-    def settled(self):
+    def is_done(self):
         self.revive()
         self.unpark()
-        return self.case.checker.look().settled() and self.all_ready()
+        return self.case.checker.look().is_done() and self.all_ready()
 
     def unpark(self):
         """What the broker refused for good lies in the dead-letter queue, with its reason: an operator replays it."""
@@ -126,7 +126,7 @@ class Errors:
             time.sleep(0.2)
         if api:  # a group that has just lost its partitions asks for them first
             self.wait("the fault: nobody asked", lambda: self.kafka.left(api) < before + COUNT * BROKERS, MET_S)
-        ok = self.wait("everything to be where it belongs", self.settled, SETTLE_S)
+        ok = self.wait("everything to be where it belongs", self.is_done, DONE_S)
         took = time.monotonic() - began
         self.slowest = max(self.slowest, took)
         self.case.say(f"row 6: {name}: {'whole' if ok else 'NOT whole'} after {took:.1f} s")
@@ -160,13 +160,13 @@ def run(world, short=False):
     try:
         case.start()
         case.load(rate=20, count=EVENTS).wait()
-        case.settle(120)
+        case.wait_done(120)
         errors = Errors(case, kafka)
         # What is lost stays lost: after the first such fault each other one would be waited for in vain.
         if all(errors.one(f"{api} {name}", lambda api=api, name=name: kafka.errors(api, name, COUNT), api, name)
                for api, name in faults):
             moves(errors, kafka, case)
-        result = case.result(ROW, NAME, f"{len(faults)} errors, 4 moves", recovery_s=errors.slowest, settle_s=60)
+        result = case.result(ROW, NAME, f"{len(faults)} errors, 4 moves", recovery_s=errors.slowest, done_s=60)
     finally:
         case.close()
         kafka.stop()

@@ -106,7 +106,7 @@ def unclaimed(case):
     return case.relay.metric("dispatcher", "crcr_claims_total", verdict="none")
 
 
-def standing_still(case, fault, seconds):
+def paused_processes(case, fault, seconds):
     """Holds the fault for so long; what did not go on meanwhile."""
     claimed = unclaimed(case)
     with fault(case):
@@ -130,7 +130,7 @@ def run(world, short=False):
         for fault in (away, flushed, restarted_empty, read_only, full):
             case.without_redis.append((int(time.time() * 1000), math.inf))
             still += [f"{kind}s while Redis was {fault.__name__}" for kind in
-                      standing_still(case, fault, 60 if fault is away and not short else seconds)]
+                      paused_processes(case, fault, 60 if fault is away and not short else seconds)]
             began, before = time.monotonic(), case.dispatched()
             case.wait(f"dispatches after {fault.__name__}", lambda before=before: case.dispatched() > before, 60)
             case.wait("a consistent view", lambda: redis.client().exists("crcr:epoch"), 120)
@@ -139,10 +139,10 @@ def run(world, short=False):
             recovery = max(recovery, time.monotonic() - began)
             case.say(f"row 7: {fault.__name__} over, {load.answers}")
         load.stop()
-        case.settle()
+        case.wait_done()
         if short:  # beside others the last runs may take until now, and change the view between the checksums
             case.wait("every run to end and call back", lambda: through(case), 120)
-            case.settle()
+            case.wait_done()
         unread = case.read_to_the_end()  # a fold that lags would change the view between
         before_flush = view(redis.client())
         redis.client().flushall()

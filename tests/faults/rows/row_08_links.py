@@ -1,6 +1,6 @@
 """Each link of the daemons is cut, both ways and one way, while a second dispatcher and reporter are not cut off: these take
 over, and what the first ones still do is the double ownership that must do no harm. GitHub and the HUD, which do not need each
-other, are cut off at once: what the HUD is told goes on to come from Kafka."""
+other, are cut off at once: what the HUD gets still comes from Kafka."""
 import math
 import time
 
@@ -15,16 +15,16 @@ UNTOLD_MS = 2000  # from a call's effect until its outcome is known everywhere, 
 REPLICAS = ("ingest", "dispatcher", "reporter", "dispatcher2", "reporter2")
 
 
-def told(case):
+def reported(case):
     """Rows that the HUD has taken from the reporter that is cut off."""
     return case.relay.metric("reporter", "crcr_results_posted_total", outcome="sent")
 
 
 def at_work(case, load):
     """What must grow again after each fault: webhooks taken, and what those do that were cut off: dispatches, facts folded, rows
-    told."""
+    reported."""
     return (load.answers.get(202, 0), case.relay.metric("dispatcher", "crcr_dispatch_outcomes_total", outcome="dispatched"),
-            case.relay.metric("reporter", "crcr_facts_total"), told(case))
+            case.relay.metric("reporter", "crcr_facts_total"), reported(case))
 
 
 def at_no_cut(case, cuts):
@@ -46,9 +46,9 @@ def cut(case, links, load, names, how, seconds, cuts):
         links.cut(link, how)
     for link in names:
         assert not links.passes(link), f"the link to {link} is cut ({how}), and yet packets pass"
-    before = told(case)
+    before = reported(case)
     time.sleep(seconds)  # the length of the fault
-    assert "hud" not in names or told(case) == before, f"the link to the HUD is cut ({how}), and yet it takes rows"
+    assert "hud" not in names or reported(case) == before, f"the link to the HUD is cut ({how}), and yet it takes rows"
     for link in names:
         links.heal(link, how)
     healed, before = time.monotonic(), at_work(case, load)
@@ -80,7 +80,7 @@ def run_behind(world, links, short):
                       for names in LINKS for how in ("both", "there", "back"))
         load.stop()
         result = case.result(ROW, NAME, f"{sum(map(len, LINKS))} links × {both} s, × {one_way} s each way",
-                             recovery_s=slowest, settle_s=400)
+                             recovery_s=slowest, done_s=400)
         result.note = (f"{len(load.not_taken)} webhooks not taken; {sum(map(len, case.checker.rows.values()))} rows for the HUD; "
                        f"{len(case.checker.late)} marked calls behind a newer one")
     finally:

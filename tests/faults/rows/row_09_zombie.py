@@ -58,10 +58,10 @@ def run(world, short=False):
         recovery = max(recovery, stop(case, victim, seconds, stopped_ms))
         case.say(f"row 9: {number} of {len(stops)}, {victim} stood still for {seconds:.0f} s")
     load.stop()
-    case.settle()
+    case.wait_done()
     counted = marked(case)
     result = case.result(ROW, NAME, f"{len(stops) - 1} × {STOP_S} s and more, 1 × {PAST_CLAIM_S} s", recovery_s=recovery,
-                         settle_s=300)
+                         done_s=300)
     if wrong := at_no_kill(case, stopped_ms, late_ms=LATE_MS):
         result.problems.append(f"{len(wrong)} × sent a second time, not under way at a stop, such as {wrong[0]}")
     if counted < result.duplicated:

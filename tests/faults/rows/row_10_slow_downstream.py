@@ -71,12 +71,12 @@ def run(world, short=False):
     meanwhile = measure(case, slow_s)
     late = sum(repo == SLOW for _, repo in case.checker.open_dispatches())
     case.relay.script({"clear": True})
-    case.settle(120)
+    case.wait_done(120)
     after = measure(case, plain_s)
     during, plain = median("p99", meanwhile), median("p99", before, after)
     against = median("against_ingest", meanwhile) / median("against_ingest", before, after)
     cpu = meanwhile.cpu_s / statistics.mean([before.cpu_s, after.cpu_s])
-    result = case.result(ROW, NAME, "30 s", settle_s=120, note=(
+    result = case.result(ROW, NAME, "30 s", done_s=120, note=(
         f"p99 of the others {median('p99', before):.0f} ms, {during:.0f} ms meanwhile, {median('p99', after):.0f} ms after: "
         f"{(against - 1) * 100:+.0f} % against ingest's answers at the same moment; of its neighbours "
         f"{(meanwhile.part - 1) * 100:+.0f} % against the other tiers; the dispatcher's CPU time {(cpu - 1) * 100:+.0f} %"))

@@ -32,7 +32,7 @@ def run(world, short=False):
         "dispatcher", "crcr_breaker_open", account=SICK.split("/")[0]) == 0, HEAL_MAX_S + 30)
     healed = time.monotonic() - healed_from
     load.stop()
-    result = case.result(ROW, NAME, f"{seconds} s", recovery_s=healed, settle_s=600,
+    result = case.result(ROW, NAME, f"{seconds} s", recovery_s=healed, done_s=600,
                          note=f"open after {opened:.1f} s, {len(asked)} probes in {seconds - opened:.0f} s")
     if opened > OPEN_MAX_S:
         result.problems.append(f"the breaker opened only after {opened:.1f} s")

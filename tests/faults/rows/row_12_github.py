@@ -19,7 +19,7 @@ MORE = 5  # webhooks while limits stand
 UNTOLD_S = 60  # GitHub: "wait for at least one minute"
 RETRY_S = 8  # 10 s, less the jitter
 REFUSED_S = 59  # a minute in which no look-up that was refused is repeated
-SETTLE_S = 200 + 60 * MORE  # each of those that wait may be the only one to ask when that minute is over
+DONE_S = 200 + 60 * MORE  # each of those that wait may be the only one to ask when that minute is over
 FAILED_S = 5  # for which no token is asked for after one could not be had
 HANG_S = 20  # the time-out of a call
 SLOW = ("429 alone", "secondary limit", "5xx burst", "hang", "revoked App: no installation", "suspended: no token")  # a minute, or a time-out: not in the short form
@@ -167,9 +167,9 @@ def end_problems(one, repo, case, delivery, first):
     is (which the checker sees to)."""
     dead, sent, outcomes = (found.get((delivery, repo), ()) for found in  # not [], which would put an empty one there
                             (case.checker.parked, case.checker.dispatches, case.checker.outcomes))
-    told = [outcome for outcome in outcomes if outcome["outcome"] == "waiting"]
-    if one.waits and delivery == first and not any(one.waits in outcome["error"] for outcome in told):
-        return [f"{one.name}: nothing says {one.waits!r}, but {told}"]
+    waiting = [outcome for outcome in outcomes if outcome["outcome"] == "waiting"]
+    if one.waits and delivery == first and not any(one.waits in outcome["error"] for outcome in waiting):
+        return [f"{one.name}: nothing says {one.waits!r}, but {waiting}"]
     if not one.refused:
         wanted = one.calls if delivery == first and one.rule.get("effect") else 1
         superseded = delivery != first and not sent and any(outcome["outcome"] == "superseded" for outcome in outcomes)
@@ -182,7 +182,7 @@ def end_problems(one, repo, case, delivery, first):
     return []
 
 
-def judge(case, cases, rules, first, began_s):
+def evaluate(case, cases, rules, first, began_s):
     requests, problems = case.relay.requests(), []
     calls = calls_of(requests)
     for repo, one in cases.items():
@@ -210,8 +210,8 @@ def run(world, short=False):
     (first,) = load.sent_ms
     case.wait("each answer to be given", lambda: all(rule["hits"] for rule in case.relay.state()["rules"]), 60)
     case.load(rate=200, count=MORE).wait()
-    case.settle(SETTLE_S)
-    problems = judge(case, cases, rules, first, began_s)
+    case.wait_done(DONE_S)
+    problems = evaluate(case, cases, rules, first, began_s)
     result = case.result(ROW, NAME, f"{len(cases)} answers",
                          note="no call before its time; refusals parked with the reason")
     result.problems += problems

@@ -122,7 +122,7 @@ def run(world, short=False):
     foreign, unreadable = poison_topics(case, chance), poison_allowlist(case)
     big = big_body(case, short)
     load.wait()
-    case.settle()
+    case.wait_done()
     from rows.row_04_broker_unavailable import rss_mb
     used = {part: rss_mb(case.relay.parts[part]) for part in DAEMONS}
     problems += allowlist_problems(case, unreadable)

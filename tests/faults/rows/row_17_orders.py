@@ -15,7 +15,7 @@ ALLOWLIST = b"L3:\n  npu: { org-x/l3: [alice] }\nL4: [org-x/l4]\n"
 REPOS = {"org-x/l3": "L3", "org-x/l4": "L4"}
 LABEL = "ciflow/crcr/npu"
 ISSUER = "https://agent.buildkite.com"  # says itself when a run is complete
-SETTLE_S = 240
+DONE_S = 240
 
 
 class Story:
@@ -149,15 +149,15 @@ def run(world, short=False):
     at_once = stories(chance, 1001, False, count) + stories(chance, 2001, True, count)
     for place in range(len(FACTS)):  # each fact is folded before the next one is there
         put(case, [(story, story.order[place]) for story in one_by_one])
-        case.wait("the facts to be folded", lambda: folded(case), SETTLE_S)
+        case.wait("the facts to be folded", lambda: folded(case), DONE_S)
         case.say(f"row 17: {place + 1} of {len(FACTS)} facts")
     put(case, [(story, fact) for story in at_once for fact in story.order])  # these race
     every = one_by_one + at_once
     written = time.monotonic()
-    while differing(case, every) and time.monotonic() < written + SETTLE_S:
+    while differing(case, every) and time.monotonic() < written + DONE_S:
         time.sleep(1)
     shown_s = time.monotonic() - written
-    case.wait("the facts to be folded", lambda: folded(case), SETTLE_S)
+    case.wait("the facts to be folded", lambda: folded(case), DONE_S)
     unread = case.read_to_the_end()  # a check run that is made twice may be made late
     wrong = differing(case, every)
     shares = [case.relay.metric(part, "crcr_facts_total") for part in REPORTERS]

@@ -154,7 +154,7 @@ def run(world, short=False):
     case.wait("webhooks under the new keys", lambda: load.answers.get(202, 0) >= after, 120)
     load.stop()
     balancer.over.set()
-    case.settle()
+    case.wait_done()
     refused, anew = refused_at_github(case), fetched_anew(case, rotation.revoked_ms)
     callbacks = [row for row in case.relay.state()["callbacks"] if row.get("http_status", 0) in range(400, 500)]
     result = case.result(ROW, NAME, f"3 secrets, {rotation.steps} rolling restarts of 2", recovery_s=rotation.slowest,

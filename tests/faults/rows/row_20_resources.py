@@ -65,7 +65,7 @@ def disk_full(world, kafka, disk, seconds):
         kafka.start()
     recovery = taken_again(case, load, "the full disk")
     load.stop()
-    result = case.result(ROW, NAME, "", recovery_s=recovery, settle_s=400)
+    result = case.result(ROW, NAME, "", recovery_s=recovery, done_s=400)
     return result, ([] if said else ["ingest did not say that nothing can be stored"])
 
 
@@ -204,7 +204,7 @@ def wrong_clock(world, seconds):
     refused = {status: count for status, count in load.answers.items() if status != 202}
     if refused:
         problems.append(f"webhooks were answered {refused} because of the clock")
-    return case.result(ROW, NAME, "", recovery_s=slowest, settle_s=400), problems
+    return case.result(ROW, NAME, "", recovery_s=slowest, done_s=400), problems
 
 
 # ---- all ----------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def used_up(world, seconds, slow_s):
     done.append(idle_connections(case, load))
     done.append(slowloris(case, load, 500, slow_s))
     load.stop()
-    result = case.result(ROW, NAME, "", recovery_s=max(recovery for recovery, _ in done), settle_s=400)
+    result = case.result(ROW, NAME, "", recovery_s=max(recovery for recovery, _ in done), done_s=400)
     return result, [problem for _, problems in done for problem in problems]
 
 

@@ -14,7 +14,7 @@ FD_MOST = 0.5   # a minute
 # sender of the load, at once.
 KEPT_MOST = {"ingest": 80, "dispatcher": 4 * 64 + 32, "reporter": 2 * 32}
 ESTABLISHED = "01"  # in /proc/PID/net/tcp
-MINUTES = 10    # in longer ones less can be told from nothing
+MINUTES = 10    # in longer ones a smaller growth can be seen
 SAMPLE_S = 5
 # Sent at once before: more than can be under way, so that whatever grows with that is as large as it gets.
 BURST = 1000
@@ -47,7 +47,7 @@ def sample(case):
     return row
 
 
-def judge(times, samples):
+def evaluate(times, samples):
     """What is to be said of each daemon, and what is wrong."""
     notes, problems = [], []
     finer = min(1, 60 * MINUTES / times[-1])
@@ -76,7 +76,7 @@ def run(world, short=False):
     minutes = 2 if short else 60 if world.long else 10
     case = world.case("row-22", hud=True).start()
     case.load(rate=200, count=BURST).wait()
-    case.settle()
+    case.wait_done()
     load = case.load(rate=RATE)
     began, times, samples = time.monotonic(), [], []
     while time.monotonic() - began < minutes * 60:
@@ -90,7 +90,7 @@ def run(world, short=False):
     marks, last_minute_ms = case.unread()["crcr-reconcile"], int(time.time() * 1000) - 60_000
     load.stop()
     result = case.result(ROW, NAME, f"{minutes} min at {load.rate}/s × {len(case.downstreams)}")
-    notes, problems = judge(times, samples)
+    notes, problems = evaluate(times, samples)
     result.note = "second half: " + "; ".join(notes)
     result.problems += problems
     waited = case.checker.waits_ms(last_minute_ms).values()

@@ -17,7 +17,7 @@ class Fault:
     text: str | None
     metric: tuple
     rule: dict = dataclasses.field(default_factory=dict)
-    hangs: bool = False  # told only when the fetch has run out of time; the first one ends with the process
+    hangs: bool = False  # reported only when the fetch has run out of time; the first one ends with the process
 
 
 MORE = None  # than before
@@ -77,7 +77,7 @@ def value(case, metric):
     return case.relay.metric("dispatcher", name, file="allowlist", **labels)
 
 
-def wait_told(case, fault, before):
+def wait_reported(case, fault, before):
     """before: the metric's value then."""
     wanted = fault.metric[2]
     case.wait(f"metrics to say so ({fault.name})", lambda: value(case, fault.metric) == wanted if wanted is not MORE else
@@ -121,12 +121,12 @@ def one(case, load, fault):
     if fault.hangs:
         dispatched_while_unanswered(case, load, fault, before)
     else:
-        wait_told(case, fault, before)
+        wait_reported(case, fault, before)
         dispatched_meanwhile(case, load, fault.name)
     restart(case)
     if fault.hangs:
         dispatched_while_unanswered(case, load, fault, 0)
-    wait_told(case, fault, 0)
+    wait_reported(case, fault, 0)
     dispatched_meanwhile(case, load, fault.name)
     case.say(f"row 23: {fault.name}, restarted")
     return unchanged

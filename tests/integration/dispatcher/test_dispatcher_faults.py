@@ -13,7 +13,7 @@ from lib.kafka import write
 from lib.processes import wait_for
 from lib.redis_server import RedisServer
 from lib.relay import ALLOWLIST, http, payload
-from lib.standing import Link, go_on
+from lib.pauses import Link, go_on
 
 CLAIM_HALF_S = 30  # CLAIM_HALF_MS: a claim that is older is taken again
 
@@ -48,7 +48,7 @@ class TestAllowlist:
         bench.relay.allowlist_file.write_text("L1:\n  - @nobody\n")
         wait_for("the refusal", lambda: "allowlist.yml:2:5" in bench.relay.parts["dispatcher"].text())
         assert bench.metric("crcr_allowlist_valid", file="allowlist") == 0
-        wait_for("Redis to be told", lambda: "allowlist.yml:2:5" in (bench.redis.hget("crcr:allowlist", "error") or ""))
+        wait_for("Redis to have it", lambda: "allowlist.yml:2:5" in (bench.redis.hget("crcr:allowlist", "error") or ""))
         bench.wait_outcomes(bench.pull_request(), 4)
         assert bench.relay.parts["dispatcher"].stop() == 0
         bench.start().ready()
@@ -191,7 +191,7 @@ class TestNothingIsLost:
         bench.script({"path": "*/dispatches", "repo": repo, "count": 1, "reset": True, "effect": True},
                      {"path": "*/dispatches", "repo": repo, "count": 1, "status": 429, "retry_after": 8})
         delivery = bench.pull_request()
-        bench.wait_outcome(delivery, repo, "waiting", timeout=40)  # the second attempt, surely not made
+        bench.wait_outcome(delivery, repo, "waiting", timeout=40)  # the second attempt, certainly not made
         bench.relay.parts["dispatcher"].kill()
         bench.start("second")
         assert bench.wait_outcome(delivery, repo, "dispatched", timeout=60)["maybe_duplicate"]

@@ -72,7 +72,7 @@ def test_callback_that_two_parsers_could_read_differently_is_400(ingest, issuer,
     assert status == 400 and detail(answer)
 
 
-def test_token_is_judged_before_the_body(ingest):
+def test_token_is_checked_before_the_body(ingest):
     assert ingest.callback(b"{", None)[0] == 401
 
 
@@ -249,7 +249,7 @@ def test_an_issuer_of_a_vendor_speaks_for_its_owners_only(own, issuer):
     assert status == 403 and "may not speak for the owner of other/two" in detail(answer)
 
 
-def test_fields_are_judged_before_the_run(ingest, issuer):
+def test_fields_are_checked_before_the_run(ingest, issuer):
     status, answer, _ = ingest.callback(callback("queued", token=callback_token()), issuer.token(run_id="98"))
     assert status == 400 and "workflow.status" in detail(answer)
 

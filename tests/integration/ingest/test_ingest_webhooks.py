@@ -143,7 +143,7 @@ def raw_request(port, head, body=b"", timeout=15):
         return connection.recv(4096)
 
 
-def test_declared_length_is_judged_before_the_body_is_read(ingest):
+def test_declared_length_is_checked_before_the_body_is_read(ingest):
     head = (b"POST /github/webhook HTTP/1.1\r\nHost: x\r\nX-GitHub-Event: push\r\n"
             b"X-Hub-Signature-256: sha256=" + b"0" * 64 + b"\r\nContent-Length: 26214401\r\n\r\n")
     answer = raw_request(ingest.port, head)
@@ -151,7 +151,7 @@ def test_declared_length_is_judged_before_the_body_is_read(ingest):
     assert 'route="webhook",status="413",reason="too_large"} ' in ingest.get_admin("/metrics")[1]
 
 
-def test_missing_signature_is_judged_before_the_body_is_read(ingest):
+def test_missing_signature_is_checked_before_the_body_is_read(ingest):
     head = (b"POST /github/webhook HTTP/1.1\r\nHost: x\r\nX-GitHub-Event: push\r\n"
             b"Content-Length: 1000\r\n\r\n")
     assert raw_request(ingest.port, head).startswith(b"HTTP/1.1 400")
@@ -342,7 +342,7 @@ def test_missing_topics_are_named_and_end_the_start(own):
     one.process = None
 
 
-def test_bad_configuration_is_told(own):
+def test_bad_configuration_is_reported(own):
     one = own(create_topics=False, GITHUB_APP_SECRET="hush,,hush")
     one.start()
     assert one.process.popen.wait(30) == 2

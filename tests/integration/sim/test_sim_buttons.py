@@ -72,7 +72,7 @@ def test_a_check_run_that_github_would_refuse_is_refused(sim):
     assert sim.send("POST", "/_sim/check_runs", [{"repo": "up/stream", "head_sha": SHA}])[0] == 422
 
 
-def test_a_pull_request_is_as_the_last_webhook_told(sim):
+def test_a_pull_request_is_as_the_last_webhook_said(sim):
     assert sim.call("GET", "/repos/pytorch/pytorch/pulls/42")[0] == 404
     sim.send("POST", "/_sim/webhook", {"event": "pull_request", "payload": pull_request(number=42, sha="b" * 40)})
     status, _, body = sim.call("GET", "/repos/pytorch/pytorch/pulls/42")

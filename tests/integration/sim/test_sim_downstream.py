@@ -48,7 +48,7 @@ def test_a_dispatch_is_answered_by_callbacks_under_an_oidc_token(sim):
     ("end", ["completed"]),
     ("duplicate", ["completed", "completed", "in_progress", "in_progress"]),
 ])
-def test_a_downstream_answers_as_it_is_told(sim, answer, statuses):
+def test_a_downstream_answers_as_it_is_asked(sim, answer, statuses):
     sim.downstream(repo="org/*", answer=answer)
     sim.dispatch("org/a")
     sim.run("org/a")

@@ -94,7 +94,7 @@ static bool check_fields(const char *text, const char *repo)
     return good;
 }
 
-static void fields_are_judged_later_than_json(void **state)
+static void fields_are_checked_later_than_json(void **state)
 {
     (void)state;
     assert_false(check_fields("{}", "org/two"));
@@ -241,7 +241,7 @@ int main(void)
         cmocka_unit_test(token_is_taken_from_a_bearer_header),
         cmocka_unit_test(no_bearer_token_is_401),
         cmocka_unit_test(body_that_is_no_json_object_is_400_at_once),
-        cmocka_unit_test(fields_are_judged_later_than_json),
+        cmocka_unit_test(fields_are_checked_later_than_json),
         cmocka_unit_test(self_reports_are_completed_only),
         cmocka_unit_test(self_report_of_a_repo_that_has_no_nightly_is_ignored),
         cmocka_unit_test(without_an_allowlist_it_is_503),

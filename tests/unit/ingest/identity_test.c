@@ -61,7 +61,7 @@ static int providers_drop(void **state)
     return 0;
 }
 
-static bool judge(const char *issuer, const char *claims)
+static bool checked(const char *issuer, const char *claims)
 {
     repo[0] = '\0';
     verdict = (struct verdict){ 0 };
@@ -71,14 +71,14 @@ static bool judge(const char *issuer, const char *claims)
 
 static void assert_status(const char *issuer, const char *claims, int status)
 {
-    assert_false(judge(issuer, claims));
+    assert_false(checked(issuer, claims));
     assert_int_equal(verdict.status, status);
 }
 
 static void github_actions_names_the_repository(void **state)
 {
     (void)state;
-    assert_true(judge(ACTIONS, "{\"repository\":\"org/repo\",\"sub\":\"x\"}"));
+    assert_true(checked(ACTIONS, "{\"repository\":\"org/repo\",\"sub\":\"x\"}"));
     assert_string_equal(repo, "org/repo");
 }
 
@@ -95,8 +95,8 @@ static void token_without_a_repository_is_401(void **state)
 static void buildkite_is_looked_up_by_organization_and_pipeline(void **state)
 {
     (void)state;
-    assert_true(judge(CALLBACK_ISSUER_BUILDKITE,
-                      "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE "\"}"));
+    assert_true(checked(CALLBACK_ISSUER_BUILDKITE,
+                        "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE "\"}"));
     assert_string_equal(repo, "org/plain");
 }
 
@@ -128,8 +128,8 @@ static void required_claims_must_match(void **state)
 {
     (void)state;
 #define STRICT "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" PIPE2 "\""
-    assert_true(judge(CALLBACK_ISSUER_BUILDKITE,
-                      STRICT ",\"build_branch\":\"release\",\"build_number\":7}"));
+    assert_true(checked(CALLBACK_ISSUER_BUILDKITE,
+                        STRICT ",\"build_branch\":\"release\",\"build_number\":7}"));
     assert_string_equal(repo, "org/strict");
     assert_status(CALLBACK_ISSUER_BUILDKITE, STRICT ",\"build_branch\":\"dev\",\"build_number\":7}",
                   403);
@@ -141,11 +141,11 @@ static void required_claims_must_match(void **state)
 static void another_issuer_is_looked_up_by_the_claims_of_its_key(void **state)
 {
     (void)state;
-    assert_true(judge(GITLAB, "{\"project_path\":\"vendor/ci/oot\",\"ref\":\"x\"}"));
+    assert_true(checked(GITLAB, "{\"project_path\":\"vendor/ci/oot\",\"ref\":\"x\"}"));
     assert_string_equal(repo, "org/oot");
-    assert_true(judge(TWO, "{\"folder\":\"oot\",\"number\":7}"));
+    assert_true(checked(TWO, "{\"folder\":\"oot\",\"number\":7}"));
     assert_string_equal(repo, "org/seven");
-    assert_true(judge(GITLAB, "{\"project_path\":\"vendor/main\",\"ref_protected\":\"true\"}"));
+    assert_true(checked(GITLAB, "{\"project_path\":\"vendor/main\",\"ref_protected\":\"true\"}"));
     assert_string_equal(repo, "org/main");
     assert_status(GITLAB, "{\"project_path\":\"vendor/main\",\"ref_protected\":\"false\"}", 403);
 }
@@ -175,7 +175,7 @@ static void two_tokens_never_have_one_key(void **state)
 static void of_an_issuer_that_is_not_mapped_the_claim_repository_counts(void **state)
 {
     (void)state;
-    assert_true(judge("https://other.example", "{\"repository\":\"org/repo\"}"));
+    assert_true(checked("https://other.example", "{\"repository\":\"org/repo\"}"));
     assert_string_equal(repo, "org/repo");
     assert_status("https://other.example", "{\"project_path\":\"vendor/ci/oot\"}", 401);
     assert_non_null(strstr(verdict.text, "providers file does not map its issuer"));

@@ -41,7 +41,7 @@ static void any_of_the_secrets_will_do(void **state)
     signature_secrets_clear(&s);
 }
 
-static void empty_secrets_are_refused_and_not_told(void **state)
+static void empty_secrets_are_refused_and_not_printed(void **state)
 {
     (void)state;
     static const char *const texts[] = { "", ",", "a,,b", " ", "1,2,3,4,5,6,7,8,hush" };
@@ -76,7 +76,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(githubs_own_example_matches),
         cmocka_unit_test(any_of_the_secrets_will_do),
-        cmocka_unit_test(empty_secrets_are_refused_and_not_told),
+        cmocka_unit_test(empty_secrets_are_refused_and_not_printed),
         cmocka_unit_test(other_forms_are_no_signature),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

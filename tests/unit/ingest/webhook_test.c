@@ -50,7 +50,7 @@ static struct webhook_head head_for(const char *event, struct str body)
                                   .content_type = STR_LIT("application/json") };
 }
 
-static bool judge(const struct webhook_head *head, const char *body)
+static bool checked(const struct webhook_head *head, const char *body)
 {
     verdict = (struct verdict){ 0 };
     return webhook_check(&rules, head, str_of(body), 1763700000123, &record, &verdict);
@@ -59,7 +59,7 @@ static bool judge(const struct webhook_head *head, const char *body)
 static void assert_accepted(const char *event, const char *body)
 {
     struct webhook_head head = head_for(event, str_of(body));
-    if (!judge(&head, body))
+    if (!checked(&head, body))
         fail_msg("%s %s: %d %s", event, body, verdict.status, verdict.text);
     webhook_record_clear(&record);
 }
@@ -67,7 +67,7 @@ static void assert_accepted(const char *event, const char *body)
 static void assert_ignored(const char *event, const char *body)
 {
     struct webhook_head head = head_for(event, str_of(body));
-    if (judge(&head, body))
+    if (checked(&head, body))
         fail_msg("%s %s: accepted", event, body);
     assert_int_equal(verdict.status, 200);
     assert_string_equal(verdict.text, "{\"ignored\":true}");
@@ -76,7 +76,7 @@ static void assert_ignored(const char *event, const char *body)
 static void assert_refused(const struct webhook_head *head, const char *body, int status,
                            const char *reason)
 {
-    if (judge(head, body))
+    if (checked(head, body))
         fail_msg("%s: accepted", body);
     assert_string_equal(verdict.reason, reason);
     assert_int_equal(verdict.status, status);
@@ -134,7 +134,7 @@ static void any_configured_secret_signs(void **state)
     char hex[SHA256_HEX_SIZE];
     hmac_sha256_hex(STR_LIT("new"), STR_LIT(PULL("opened")), hex);
     snprintf(signature, sizeof(signature), "sha256=%s", hex);
-    assert_true(judge(&head, PULL("opened")));
+    assert_true(checked(&head, PULL("opened")));
     webhook_record_clear(&record);
 }
 
@@ -145,11 +145,11 @@ static void webhook_of_another_app_is_401(void **state)
     head.target_id = STR_LIT("999");
     assert_refused(&head, PULL("opened"), 401, "other_app");
     head.target_type = STR_LIT("repository"); /* then the number is no App's */
-    assert_true(judge(&head, PULL("opened")));
+    assert_true(checked(&head, PULL("opened")));
     webhook_record_clear(&record);
     head.target_type = STR_LIT("integration");
     head.target_id = STR_NONE;
-    assert_true(judge(&head, PULL("opened")));
+    assert_true(checked(&head, PULL("opened")));
     webhook_record_clear(&record);
 }
 
@@ -162,7 +162,7 @@ static void other_events_are_ignored(void **state)
     assert_ignored("workflow_run", PULL("opened"));
     struct webhook_head head = head_for("issues", STR_LIT("{}"));
     head.delivery = STR_LIT("not valid!");
-    assert_false(judge(&head, "{}"));
+    assert_false(checked(&head, "{}"));
     assert_int_equal(verdict.status, 200);
 }
 
@@ -218,7 +218,7 @@ static void form_is_decoded_and_its_json_becomes_the_value(void **state)
                         "%22pytorch/pytorch%22%7D%7D";
     struct webhook_head head = head_for("check_suite", str_of(body));
     head.content_type = STR_LIT("application/x-www-form-urlencoded");
-    assert_true(judge(&head, body));
+    assert_true(checked(&head, body));
     assert_string_equal(record.decoded, "{\"action\":\"rerequested\",\"check_suite\":{\"id\":9,"
                                         "\"head_sha\":\"" SHA "\"},\"repository\":{\"full_name\":"
                                         "\"pytorch/pytorch\"}}");
@@ -314,7 +314,7 @@ static void record_has_the_key_and_headers_of_the_design(void **state)
 {
     (void)state;
     struct webhook_head head = head_for("pull_request", STR_LIT(PULL("opened")));
-    assert_true(judge(&head, PULL("opened")));
+    assert_true(checked(&head, PULL("opened")));
     assert_string_equal(buf_str(&record.key).ptr, "PyTorch/pytorch#7");
     assert_null(record.decoded);
     struct headers headers;

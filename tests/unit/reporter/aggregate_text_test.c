@@ -83,7 +83,7 @@ static void each_job_is_listed_with_state_link_and_counts(void **state)
     assert_says(s, "- **in_progress** <code>ci</code> / <code>b</code>\n");
 }
 
-static void the_reason_of_a_failed_dispatch_is_told(void **state)
+static void the_reason_of_a_failed_dispatch_is_reported(void **state)
 {
     struct scene *s = *state;
     strcpy(s->dispatch.outcome, "failed");
@@ -91,7 +91,7 @@ static void the_reason_of_a_failed_dispatch_is_told(void **state)
     assert_says(s, "<code>404 Not Found&#58; &#64;all &#60;b&#62;</code>");
 }
 
-static void what_github_said_or_would_not_say_of_a_run_is_told(void **state)
+static void what_github_said_or_would_not_say_of_a_run_is_reported(void **state)
 {
     struct scene *s = *state;
     of_actions(job(s, "77", "a", "1", "success", 2000));
@@ -266,8 +266,8 @@ int main(void)
         TEST(a_job_without_a_conclusion_is_listed_with_that),
         TEST(each_state_has_its_title),
         TEST(each_job_is_listed_with_state_link_and_counts),
-        TEST(the_reason_of_a_failed_dispatch_is_told),
-        TEST(what_github_said_or_would_not_say_of_a_run_is_told),
+        TEST(the_reason_of_a_failed_dispatch_is_reported),
+        TEST(what_github_said_or_would_not_say_of_a_run_is_reported),
         TEST(jobs_beyond_those_that_have_a_check_run_are_counted),
         TEST(names_from_outside_cannot_format_link_or_mention),
         TEST(the_summary_fits_and_counts_what_it_leaves_out),

@@ -142,7 +142,7 @@ static void none_is_failure_and_says_so(void **state)
     result_record_clear(&fact.job);
 }
 
-static void what_was_not_told_stays_unknown(void **state)
+static void what_was_not_reported_stays_unknown(void **state)
 {
     (void)state;
     struct headers h;
@@ -229,7 +229,7 @@ int main(void)
         cmocka_unit_test(the_page_of_a_run_is_on_the_host_of_its_ci),
         cmocka_unit_test(an_attempt_that_the_body_lacks_is_the_headers),
         cmocka_unit_test(none_is_failure_and_says_so),
-        cmocka_unit_test(what_was_not_told_stays_unknown),
+        cmocka_unit_test(what_was_not_reported_stays_unknown),
         cmocka_unit_test(the_sweeper_times_out_and_never_completes),
         cmocka_unit_test(the_view_keeps_twenty_failed_tests_and_counts_the_rest),
         cmocka_unit_test(a_record_without_its_identity_is_poison),

@@ -148,7 +148,7 @@ static void the_longest_names_fit(void **state)
     result_record_clear(&job);
 }
 
-static void what_the_job_does_not_know_is_not_told(void **state)
+static void what_the_job_does_not_know_is_not_reported(void **state)
 {
     (void)state;
     struct result_record job;
@@ -202,7 +202,7 @@ static void it_goes_where_the_jobs_own_callbacks_go(void **state)
     result_record_clear(&job);
 }
 
-static void a_job_without_its_names_is_not_told_of(void **state)
+static void a_job_without_its_names_is_not_reported(void **state)
 {
     (void)state;
     struct result_record job;
@@ -225,10 +225,10 @@ int main(void)
         cmocka_unit_test(it_has_the_target_of_the_job),
         cmocka_unit_test(every_name_comes_back_under_its_own_key),
         cmocka_unit_test(the_longest_names_fit),
-        cmocka_unit_test(what_the_job_does_not_know_is_not_told),
+        cmocka_unit_test(what_the_job_does_not_know_is_not_reported),
         cmocka_unit_test(the_same_job_and_deadline_give_the_same_bytes),
         cmocka_unit_test(it_goes_where_the_jobs_own_callbacks_go),
-        cmocka_unit_test(a_job_without_its_names_is_not_told_of),
+        cmocka_unit_test(a_job_without_its_names_is_not_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

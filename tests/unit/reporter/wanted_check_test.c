@@ -146,7 +146,7 @@ static void another_attempt_is_another_check_run(void **state)
     result_record_clear(&job);
 }
 
-static void jobs_whose_names_join_to_the_same_text_are_told_apart(void **state)
+static void jobs_whose_names_join_to_the_same_text_are_distinguished(void **state)
 {
     (void)state;
     static const char *const names[2][2] = { { "CI", "a/b" }, { "CI/a", "b" } };
@@ -231,7 +231,7 @@ int main(void)
         cmocka_unit_test(a_run_that_is_not_of_actions_links_to_the_reported_url),
         cmocka_unit_test(another_ci_that_numbers_its_runs_links_there_and_names_no_run_of_actions),
         cmocka_unit_test(another_attempt_is_another_check_run),
-        cmocka_unit_test(jobs_whose_names_join_to_the_same_text_are_told_apart),
+        cmocka_unit_test(jobs_whose_names_join_to_the_same_text_are_distinguished),
         cmocka_unit_test(the_digest_follows_what_is_sent),
         cmocka_unit_test(times_that_are_none_are_not_sent),
         cmocka_unit_test(a_check_run_at_github_is_known_by_its_external_id_and_marker),

@@ -9,7 +9,7 @@
 
 #include "common/base/buf.h"
 
-/* ASan ends a program that asks for too much, unless told to behave as malloc does. */
+/* ASan ends a program that asks for too much, unless set to behave as malloc does. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

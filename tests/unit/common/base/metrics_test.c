@@ -43,7 +43,7 @@ static void families_without_labels_begin_at_0(void **state)
     metrics_free(NULL);
 }
 
-static void series_are_told_apart_by_their_labels(void **state)
+static void series_are_distinguished_by_their_labels(void **state)
 {
     (void)state;
     struct metrics *m = metrics_new(families, N_FAMILIES);
@@ -157,7 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(families_without_labels_begin_at_0),
-        cmocka_unit_test(series_are_told_apart_by_their_labels),
+        cmocka_unit_test(series_are_distinguished_by_their_labels),
         cmocka_unit_test(gauges_go_up_and_down),
         cmocka_unit_test(histograms_are_cumulative),
         cmocka_unit_test(cardinality_is_bounded),

@@ -75,7 +75,7 @@ static enum err verify_hs256(struct str token, struct str secret, int64_t now_s,
 }
 
 /* claims signed by a as ka; reason NULL: accepted. */
-static void judged(const char *claims, const char *reason)
+static void checked(const char *claims, const char *reason)
 {
     char *CLEANUP(mem_free_char) token = rs256(f.a, STR_LIT("ka"), claims);
     struct why why = { "" };
@@ -104,40 +104,40 @@ static void claims_come_back_as_they_were_signed(void **state)
 
 #define AUD "\"aud\":\"pytorch-cross-repo-ci-relay\""
 
-static void times_are_judged_with_the_leeway(void **state)
+static void times_are_checked_with_the_leeway(void **state)
 {
     (void)state;
-    judged("{" AUD ",\"exp\":1800000001}", NULL);
-    judged("{" AUD ",\"exp\":1799999941}", NULL); /* 59 s over */
-    judged("{" AUD ",\"exp\":1799999940}", "expired 60 s ago");
-    judged("{" AUD ",\"exp\":1800000300.5,\"nbf\":1800000060}", NULL);
-    judged("{" AUD ",\"exp\":1800000300,\"nbf\":1800000061}", "valid only in 61 s");
-    judged("{" AUD ",\"exp\":1800000300,\"iat\":1800000060}", NULL);
-    judged("{" AUD ",\"exp\":1800000300,\"iat\":1800000061}", "in the future");
-    judged("{" AUD "}", "no exp");
-    judged("{" AUD ",\"exp\":\"1800000300\"}", "not a number");
-    judged("{" AUD ",\"exp\":1800000300,\"nbf\":null}", "not a number");
+    checked("{" AUD ",\"exp\":1800000001}", NULL);
+    checked("{" AUD ",\"exp\":1799999941}", NULL); /* 59 s over */
+    checked("{" AUD ",\"exp\":1799999940}", "expired 60 s ago");
+    checked("{" AUD ",\"exp\":1800000300.5,\"nbf\":1800000060}", NULL);
+    checked("{" AUD ",\"exp\":1800000300,\"nbf\":1800000061}", "valid only in 61 s");
+    checked("{" AUD ",\"exp\":1800000300,\"iat\":1800000060}", NULL);
+    checked("{" AUD ",\"exp\":1800000300,\"iat\":1800000061}", "in the future");
+    checked("{" AUD "}", "no exp");
+    checked("{" AUD ",\"exp\":\"1800000300\"}", "not a number");
+    checked("{" AUD ",\"exp\":1800000300,\"nbf\":null}", "not a number");
 }
 
 static void audience_is_a_string_or_a_list(void **state)
 {
     (void)state;
-    judged("{\"aud\":[\"x\",\"pytorch-cross-repo-ci-relay\"],\"exp\":1800000300}", NULL);
-    judged("{\"aud\":\"sigstore\",\"exp\":1800000300}", "audience");
-    judged("{\"aud\":[],\"exp\":1800000300}", "audience");
-    judged("{\"aud\":[\"pytorch-cross-repo-ci-relay2\",1],\"exp\":1800000300}", "audience");
-    judged("{\"aud\":{\"pytorch-cross-repo-ci-relay\":1},\"exp\":1800000300}", "audience");
-    judged("{\"exp\":1800000300}", "audience");
+    checked("{\"aud\":[\"x\",\"pytorch-cross-repo-ci-relay\"],\"exp\":1800000300}", NULL);
+    checked("{\"aud\":\"sigstore\",\"exp\":1800000300}", "audience");
+    checked("{\"aud\":[],\"exp\":1800000300}", "audience");
+    checked("{\"aud\":[\"pytorch-cross-repo-ci-relay2\",1],\"exp\":1800000300}", "audience");
+    checked("{\"aud\":{\"pytorch-cross-repo-ci-relay\":1},\"exp\":1800000300}", "audience");
+    checked("{\"exp\":1800000300}", "audience");
 }
 
 static void claims_that_two_parsers_read_differently_are_refused(void **state)
 {
     (void)state;
-    judged("{" AUD ",\"exp\":1800000300,\"repository\":\"a/b\",\"repository\":\"c/d\"}",
-           "not a JSON object");
-    judged("{" AUD ",\"exp\":1800000300,\"repository\":\"a/b\\u0000c\"}", "not a JSON object");
-    judged("[1]", "not a JSON object");
-    judged("{" AUD ",\"exp\":1800000300} trailing", "not a JSON object");
+    checked("{" AUD ",\"exp\":1800000300,\"repository\":\"a/b\",\"repository\":\"c/d\"}",
+            "not a JSON object");
+    checked("{" AUD ",\"exp\":1800000300,\"repository\":\"a/b\\u0000c\"}", "not a JSON object");
+    checked("[1]", "not a JSON object");
+    checked("{" AUD ",\"exp\":1800000300} trailing", "not a JSON object");
 }
 
 #define GOOD_CLAIMS "{" AUD ",\"exp\":1800000300}"
@@ -415,7 +415,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(claims_come_back_as_they_were_signed),
-        cmocka_unit_test(times_are_judged_with_the_leeway),
+        cmocka_unit_test(times_are_checked_with_the_leeway),
         cmocka_unit_test(audience_is_a_string_or_a_list),
         cmocka_unit_test(claims_that_two_parsers_read_differently_are_refused),
         cmocka_unit_test(alg_none_is_refused),

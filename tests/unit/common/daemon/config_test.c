@@ -358,7 +358,7 @@ static void urls_are_printed_without_login_and_query(void **state)
     config_free(c);
 }
 
-static void a_fault_is_told_without_what_may_be_a_secret(void **state)
+static void a_fault_is_reported_without_what_may_be_a_secret(void **state)
 {
     (void)state;
     static char *wrong[] = {
@@ -491,7 +491,7 @@ int main(void)
         cmocka_unit_test(a_file_gives_the_value_without_its_newline),
         cmocka_unit_test(secrets_are_never_printed),
         cmocka_unit_test(urls_are_printed_without_login_and_query),
-        cmocka_unit_test(a_fault_is_told_without_what_may_be_a_secret),
+        cmocka_unit_test(a_fault_is_reported_without_what_may_be_a_secret),
         cmocka_unit_test(secrets_are_wiped),
         cmocka_unit_test(every_property_is_whole_and_its_fallback_is_accepted),
         cmocka_unit_test(help_and_markdown_name_every_property),

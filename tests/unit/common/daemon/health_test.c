@@ -10,7 +10,7 @@
 
 enum { T = 1000000, SILENT = HEALTH_SILENT_MS, PATIENCE = HEALTH_STALLED_MS };
 
-static void judged(const struct health *h, int64_t now_ms, const char *reason)
+static void checked(const struct health *h, int64_t now_ms, const char *reason)
 {
     struct why why = { "" };
     enum err err = health_check(h, now_ms, &why);
@@ -25,9 +25,9 @@ static void a_loop_that_turns_with_nothing_to_do_is_healthy(void **state)
     struct health h;
     health_init(&h, T);
     h.alive_ms = T + 100 * PATIENCE;
-    judged(&h, T + 100 * PATIENCE, NULL); /* lag unknown */
+    checked(&h, T + 100 * PATIENCE, NULL); /* lag unknown */
     health_lag(&h, 0, T + 100 * PATIENCE);
-    judged(&h, T + 100 * PATIENCE, NULL);
+    checked(&h, T + 100 * PATIENCE, NULL);
 }
 
 static void a_silent_loop_is_not(void **state)
@@ -35,8 +35,8 @@ static void a_silent_loop_is_not(void **state)
     (void)state;
     struct health h;
     health_init(&h, T);
-    judged(&h, T + SILENT, NULL);
-    judged(&h, T + SILENT + 1, "no sign of life for 25 s");
+    checked(&h, T + SILENT, NULL);
+    checked(&h, T + SILENT + 1, "no sign of life for 25 s");
 }
 
 static void an_ended_thread_is_not(void **state)
@@ -45,7 +45,7 @@ static void an_ended_thread_is_not(void **state)
     struct health h;
     health_init(&h, T);
     h.ended = true;
-    judged(&h, T, "ended");
+    checked(&h, T, "ended");
 }
 
 static void lag_without_progress_is_not(void **state)
@@ -55,10 +55,10 @@ static void lag_without_progress_is_not(void **state)
     health_init(&h, T);
     health_lag(&h, 7, T);
     h.alive_ms = T + PATIENCE + 1;
-    judged(&h, T + PATIENCE, NULL);
-    judged(&h, T + PATIENCE + 1, "7 records wait");
+    checked(&h, T + PATIENCE, NULL);
+    checked(&h, T + PATIENCE + 1, "7 records wait");
     h.progress_ms = T + 1;
-    judged(&h, T + PATIENCE + 1, NULL);
+    checked(&h, T + PATIENCE + 1, NULL);
 }
 
 static void lag_that_begins_after_a_quiet_hour_has_its_time(void **state)
@@ -70,10 +70,10 @@ static void lag_that_begins_after_a_quiet_hour_has_its_time(void **state)
     int64_t later = T + 3600000;
     h.alive_ms = later;
     health_lag(&h, 5, later);
-    judged(&h, later, NULL);
+    checked(&h, later, NULL);
     health_lag(&h, 6, later + PATIENCE); /* more of it is no progress */
     h.alive_ms = later + PATIENCE + 1;
-    judged(&h, later + PATIENCE + 1, "6 records wait");
+    checked(&h, later + PATIENCE + 1, "6 records wait");
 }
 
 static void waiting_on_purpose_is_healthy_and_ends_with_its_time(void **state)
@@ -85,11 +85,11 @@ static void waiting_on_purpose_is_healthy_and_ends_with_its_time(void **state)
     health_waiting(&h, true, T);
     int64_t later = T + 3600000;
     h.alive_ms = later;
-    judged(&h, later, NULL);
+    checked(&h, later, NULL);
     health_waiting(&h, false, later);
-    judged(&h, later, NULL);
+    checked(&h, later, NULL);
     h.alive_ms = later + PATIENCE + 1;
-    judged(&h, later + PATIENCE + 1, "nothing moved");
+    checked(&h, later + PATIENCE + 1, "nothing moved");
 }
 
 static void the_backlog_is_the_age_of_the_oldest_record_in_hand(void **state)

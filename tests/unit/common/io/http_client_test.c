@@ -257,7 +257,7 @@ static void answer_over_the_limit_is_refused(void **state)
     assert_string_equal(g.reason, "the answer is too large");
 }
 
-/* ---- failures: what surely was not sent, and what may have arrived ------------------ */
+/* ---- failures: what certainly was not sent, and what may have arrived ------------------ */
 
 static void refused_connection_was_not_sent(void **state)
 {

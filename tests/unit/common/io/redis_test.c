@@ -109,7 +109,7 @@ static void the_prefix_stands_before_each_key_and_nothing_else(void **state)
     redis_free(r);
 }
 
-static void every_type_of_reply_is_told_apart(void **state)
+static void every_type_of_reply_is_distinguished(void **state)
 {
     struct fixture *f = *state;
     assert_text(CALL(f->r, ARG("SET"), ARG("k"), ARG("a\0b\r\n")), "OK");
@@ -214,7 +214,7 @@ static void missing_script_is_mended_inside_a_pipeline_in_its_place(void **state
     assert_text(collect(f->r), "queued while mending");
 }
 
-static void error_inside_a_script_is_told(void **state)
+static void error_inside_a_script_is_reported(void **state)
 {
     struct fixture *f = *state;
     struct redis_script s = { .source = "return redis.call('INCR', KEYS[1], 'too', 'many')" };
@@ -306,7 +306,8 @@ static void killed_server_fails_fast_and_is_found_again(void **state)
     server_kill(f);
     int64_t began_ms = clock_mono_ms();
     for (int i = 0; i < 10000; i++)
-        assert_int_equal(attempt(f->r, &why), ERR_RETRY); /* seen to be closed: surely not sent */
+        assert_int_equal(attempt(f->r, &why),
+                         ERR_RETRY); /* seen to be closed: certainly not sent */
     assert_true(clock_mono_ms() - began_ms < LIMIT_MS);
     assert_false(redis_is_up(f->r));
     assert_non_null(strstr(why.text, f->port));
@@ -368,7 +369,7 @@ static void silent_server_is_given_up_after_the_time_out(void **state)
     work_again(f);
 }
 
-static void password_is_sent_and_a_wrong_one_told(void **state)
+static void password_is_sent_and_a_wrong_one_reported(void **state)
 {
     struct fixture *f = *state;
     struct why why = { "" };
@@ -474,12 +475,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_prefix_stands_before_each_key_and_nothing_else),
-        TEST(every_type_of_reply_is_told_apart),
+        TEST(every_type_of_reply_is_distinguished),
         TEST(pipeline_gives_replies_in_order_also_past_an_error),
         TEST(call_amid_a_pipeline_is_refused),
         TEST(script_is_loaded_once_and_called_by_sha),
         TEST(missing_script_is_mended_inside_a_pipeline_in_its_place),
-        TEST(error_inside_a_script_is_told),
+        TEST(error_inside_a_script_is_reported),
         TEST(full_memory_is_retry),
         TEST(replica_is_retry_and_left),
         TEST(loading_is_retry),
@@ -487,7 +488,7 @@ int main(void)
         TEST(what_was_sent_to_a_dying_server_is_unknown_for_the_whole_pipeline),
         TEST(scripts_that_a_dying_server_lacked_are_unknown),
         TEST(silent_server_is_given_up_after_the_time_out),
-        TEST(password_is_sent_and_a_wrong_one_told),
+        TEST(password_is_sent_and_a_wrong_one_reported),
 #ifdef CRCR_HAVE_HIREDIS_SSL
         TEST(certificate_must_be_for_the_host_and_of_the_authority),
 #endif

@@ -9,7 +9,7 @@
 
 #define NOW 1763700000000 /* 2025-11-21T04:40:00Z */
 
-static int64_t told(const char *text)
+static int64_t until_of(const char *text)
 {
     struct headers headers;
     int64_t until_ms = -1;
@@ -21,17 +21,17 @@ static int64_t told(const char *text)
 static void seconds_and_dates_are_understood(void **state)
 {
     (void)state;
-    assert_int_equal(told("7"), NOW + 7000);
-    assert_int_equal(told(" 0 "), NOW);
-    assert_int_equal(told("Fri, 21 Nov 2025 04:40:09 GMT"), NOW + 9000);
-    assert_int_equal(told("Fri, 21 Nov 2025 04:39:00 GMT"), NOW - 60000);
+    assert_int_equal(until_of("7"), NOW + 7000);
+    assert_int_equal(until_of(" 0 "), NOW);
+    assert_int_equal(until_of("Fri, 21 Nov 2025 04:40:09 GMT"), NOW + 9000);
+    assert_int_equal(until_of("Fri, 21 Nov 2025 04:39:00 GMT"), NOW - 60000);
 }
 
 static void nobody_is_believed_further_than_a_day(void **state)
 {
     (void)state;
-    assert_int_equal(told("99999999999"), NOW + 86400000);
-    assert_int_equal(told("Fri, 21 Nov 2035 04:40:09 GMT"), NOW + 86400000);
+    assert_int_equal(until_of("99999999999"), NOW + 86400000);
+    assert_int_equal(until_of("Fri, 21 Nov 2035 04:40:09 GMT"), NOW + 86400000);
 }
 
 static void what_cannot_be_read_tells_nothing(void **state)
@@ -42,8 +42,8 @@ static void what_cannot_be_read_tells_nothing(void **state)
     headers_init(&none);
     assert_false(retry_after(&none, NOW, &until_ms));
     assert_int_equal(until_ms, 5);
-    assert_int_equal(told("soon"), -1);
-    assert_int_equal(told("-1"), -1);
+    assert_int_equal(until_of("soon"), -1);
+    assert_int_equal(until_of("-1"), -1);
 }
 
 int main(void)

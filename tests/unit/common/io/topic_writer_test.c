@@ -67,7 +67,7 @@ static struct topic_writer *broker_writer(const struct brokers *b, bool lingers)
 
 enum { PRODUCE = 0, ROUND_TRIP_MS = 200, N_RECORDS = 3 };
 
-struct told {
+struct reported {
     int n;
     enum err err;
     char reason[128];
@@ -76,12 +76,12 @@ struct told {
 static void on_written(void *opaque, enum err err, const struct topic_position *at,
                        const char *reason)
 {
-    struct told *told = opaque;
+    struct reported *reports = opaque;
 
     (void)at;
-    told->n++;
-    told->err = err;
-    snprintf(told->reason, sizeof(told->reason), "%s", reason ? reason : "");
+    reports->n++;
+    reports->err = err;
+    snprintf(reports->reason, sizeof(reports->reason), "%s", reason ? reason : "");
 }
 
 static int64_t stored_at(const struct brokers *b)
@@ -97,7 +97,7 @@ static int64_t stored_at(const struct brokers *b)
 }
 
 /* Each is a request of its own, under way when the first is refused. */
-static void put_one_by_one(struct topic_writer *w, struct told told[N_RECORDS])
+static void put_one_by_one(struct topic_writer *w, struct reported reports[N_RECORDS])
 {
     struct headers headers;
     struct why why;
@@ -109,7 +109,7 @@ static void put_one_by_one(struct topic_writer *w, struct told told[N_RECORDS])
                                                                 .key = STR_LIT("key"),
                                                                 .value = STR_LIT("value"),
                                                                 .headers = &headers },
-                                          on_written, &told[i], &why),
+                                          on_written, &reports[i], &why),
                          OK);
         poll(NULL, 0, ROUND_TRIP_MS / 4);
     }
@@ -120,7 +120,7 @@ static void put_one_by_one(struct topic_writer *w, struct told told[N_RECORDS])
  * them. */
 static void what_was_refused_is_not_stored_because_a_later_record_is(void **state)
 {
-    struct told told[N_RECORDS] = { 0 };
+    struct reported reports[N_RECORDS] = { 0 };
     int64_t n_ok = 0;
 
     (void)state;
@@ -130,14 +130,14 @@ static void what_was_refused_is_not_stored_because_a_later_record_is(void **stat
     rd_kafka_mock_broker_push_request_error_rtts(
         b.cluster, 1, PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, ROUND_TRIP_MS);
 
-    put_one_by_one(w, told);
+    put_one_by_one(w, reports);
 
     for (int i = 0; i < N_RECORDS; i++) {
-        assert_int_equal(told[i].n, 1);
-        n_ok += !told[i].err;
-        if (told[i].err) {
-            assert_int_equal(told[i].err, ERR_UNKNOWN);
-            assert_non_null(strstr(told[i].reason, "a later record of its partition is"));
+        assert_int_equal(reports[i].n, 1);
+        n_ok += !reports[i].err;
+        if (reports[i].err) {
+            assert_int_equal(reports[i].err, ERR_UNKNOWN);
+            assert_non_null(strstr(reports[i].reason, "a later record of its partition is"));
         }
     }
     assert_int_equal(n_ok, stored_at(&b));
@@ -165,8 +165,8 @@ static void a_producer_whose_records_time_out_for_half_a_minute_is_replaced(void
     topic_writer_poll(w, 0);
     assert_ptr_not_equal(w->client.rk, first);
     assert_false(topic_writer_fatal(w, NULL));
-    struct told told[N_RECORDS] = { 0 };
-    put_one_by_one(w, told); /* it works */
+    struct reported reports[N_RECORDS] = { 0 };
+    put_one_by_one(w, reports); /* it works */
     topic_writer_free(w);
     brokers_end(&b);
 }
@@ -182,17 +182,17 @@ static int64_t shortest_us(bool lingers)
     struct brokers b = brokers_begin(1);
     struct topic_writer *w = broker_writer(&b, lingers);
     for (int i = 0; i < 20; i++) {
-        struct told told = { 0 };
+        struct reported reports = { 0 };
         int64_t begun_us = clock_mono_us();
         assert_int_equal(topic_writer_put(w,
                                           &(struct new_record){ .topic = BROKER_TOPIC,
                                                                 .key = STR_LIT("key"),
                                                                 .value = STR_LIT("value") },
-                                          on_written, &told, &why),
+                                          on_written, &reports, &why),
                          OK);
-        while (!told.n)
+        while (!reports.n)
             topic_writer_poll(w, LIMIT_MS);
-        assert_int_equal(told.err, OK);
+        assert_int_equal(reports.err, OK);
         int64_t us = clock_mono_us() - begun_us;
         if (us < shortest)
             shortest = us;

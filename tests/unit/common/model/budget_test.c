@@ -41,7 +41,7 @@ static int all(struct budget_state *s, const struct budget_rules *rules, enum bu
     return n;
 }
 
-static void calls_are_told_apart_by_method_and_path(void **state)
+static void calls_are_distinguished_by_method_and_path(void **state)
 {
     (void)state;
     static const struct {
@@ -259,7 +259,7 @@ static void what_github_says_is_left_is_forgotten_when_its_hour_is_over(void **s
     assert_in_range(used_us, 20 * SECOND, 21 * SECOND);
 }
 
-static void while_github_told_us_to_wait_nothing_is_taken(void **state)
+static void while_github_asked_us_to_wait_nothing_is_taken(void **state)
 {
     struct budget_state s = { { 0 }, 0 };
     struct budget_answer answer;
@@ -301,7 +301,7 @@ static void what_is_left_grows_to_what_the_class_may_have(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_told_apart_by_method_and_path),
+        cmocka_unit_test(calls_are_distinguished_by_method_and_path),
         cmocka_unit_test(a_read_costs_one_point_a_write_five_and_a_creation_one_content),
         cmocka_unit_test(what_is_content_is_configured),
         cmocka_unit_test(no_window_holds_more_than_the_limit),
@@ -314,7 +314,7 @@ int main(void)
         cmocka_unit_test(a_limit_below_a_call_s_cost_lets_one_through_at_a_time),
         cmocka_unit_test(what_github_says_is_left_corrects_downwards),
         cmocka_unit_test(what_github_says_is_left_is_forgotten_when_its_hour_is_over),
-        cmocka_unit_test(while_github_told_us_to_wait_nothing_is_taken),
+        cmocka_unit_test(while_github_asked_us_to_wait_nothing_is_taken),
         cmocka_unit_test(a_clock_that_is_set_back_empties_the_buckets_at_worst),
         cmocka_unit_test(what_is_left_grows_to_what_the_class_may_have),
     };

@@ -94,7 +94,7 @@ static void all_fields_are_read(void **state)
     callback_clear(&c);
 }
 
-static void what_is_not_told_has_its_default(void **state)
+static void what_is_not_given_has_its_default(void **state)
 {
     (void)state;
     struct callback c = parse(BODY(NEEDED));
@@ -464,7 +464,7 @@ int main(void)
         cmocka_unit_test(states_rise_in_the_order_of_their_numbers),
         cmocka_unit_test(githubs_conclusions_are_known),
         cmocka_unit_test(all_fields_are_read),
-        cmocka_unit_test(what_is_not_told_has_its_default),
+        cmocka_unit_test(what_is_not_given_has_its_default),
         cmocka_unit_test(an_absent_attempt_is_the_proven_one),
         cmocka_unit_test(ids_may_be_numbers_or_strings),
         cmocka_unit_test(a_conclusion_before_the_end_is_not_believed),

@@ -18,7 +18,7 @@ static struct event_facts facts;
 static const char *reason;
 static struct why why;
 
-static enum event_verdict judge(enum event_kind kind, const char *body)
+static enum event_verdict checked(enum event_kind kind, const char *body)
 {
     reason = "untouched";
     return event_classify(&rules, kind, str_of(body), &facts, &reason, &why);
@@ -28,10 +28,10 @@ static void an_accepted_body_gives_its_key_and_event(void **state)
 {
     (void)state;
     struct buf key;
-    assert_int_equal(judge(EVENT_PULL_REQUEST,
-                           "{\"action\":\"opened\"," REPOSITORY ",\"pull_request\":{\"number\":7,"
-                           "\"updated_at\":\"2026-11-21T03:20:00Z\",\"head\":{\"sha\":\"" SHA
-                           "\"}}}"),
+    assert_int_equal(checked(EVENT_PULL_REQUEST,
+                             "{\"action\":\"opened\"," REPOSITORY ",\"pull_request\":{\"number\":7,"
+                             "\"updated_at\":\"2026-11-21T03:20:00Z\",\"head\":{\"sha\":\"" SHA
+                             "\"}}}"),
                      EVENT_ACCEPTED);
     assert_null(reason);
     struct event event = event_of_facts(EVENT_PULL_REQUEST, &facts);
@@ -48,7 +48,7 @@ static void an_event_without_an_action_has_none(void **state)
 {
     (void)state;
     assert_int_equal(
-        judge(EVENT_PUSH, "{\"ref\":\"refs/heads/main\",\"after\":\"" SHA "\"," REPOSITORY "}"),
+        checked(EVENT_PUSH, "{\"ref\":\"refs/heads/main\",\"after\":\"" SHA "\"," REPOSITORY "}"),
         EVENT_ACCEPTED);
     assert_null(event_of_facts(EVENT_PUSH, &facts).action.ptr);
 }
@@ -56,10 +56,10 @@ static void an_event_without_an_action_has_none(void **state)
 static void a_body_is_ignored_for_a_reason(void **state)
 {
     (void)state;
-    assert_int_equal(judge(EVENT_PUSH, "{\"repository\":{\"full_name\":\"else/where\"}}"),
+    assert_int_equal(checked(EVENT_PUSH, "{\"repository\":{\"full_name\":\"else/where\"}}"),
                      EVENT_IGNORED);
     assert_string_equal(reason, "other_repository");
-    assert_int_equal(judge(EVENT_PULL_REQUEST, "{\"action\":\"assigned\"," REPOSITORY "}"),
+    assert_int_equal(checked(EVENT_PULL_REQUEST, "{\"action\":\"assigned\"," REPOSITORY "}"),
                      EVENT_IGNORED);
     assert_string_equal(reason, "other_action");
 }
@@ -67,16 +67,16 @@ static void a_body_is_ignored_for_a_reason(void **state)
 static void a_malformed_body_says_why(void **state)
 {
     (void)state;
-    assert_int_equal(judge(EVENT_PUSH, "{"), EVENT_MALFORMED);
+    assert_int_equal(checked(EVENT_PUSH, "{"), EVENT_MALFORMED);
     assert_string_equal(reason, "body_malformed");
     why.text[0] = 0;
-    assert_int_equal(judge(EVENT_PULL_REQUEST, "{\"action\":\"opened\"," REPOSITORY "}"),
+    assert_int_equal(checked(EVENT_PULL_REQUEST, "{\"action\":\"opened\"," REPOSITORY "}"),
                      EVENT_MALFORMED);
     assert_non_null(strstr(why.text, "pull_request.number"));
 }
 
 /* What may not count is refused with any body; what may count is accepted with some. */
-static void what_may_count_is_told_without_a_body(void **state)
+static void what_may_count_is_known_without_a_body(void **state)
 {
     (void)state;
     assert_true(event_may_count(EVENT_PULL_REQUEST, STR_LIT("synchronize")));
@@ -98,7 +98,7 @@ int main(void)
         cmocka_unit_test(an_event_without_an_action_has_none),
         cmocka_unit_test(a_body_is_ignored_for_a_reason),
         cmocka_unit_test(a_malformed_body_says_why),
-        cmocka_unit_test(what_may_count_is_told_without_a_body),
+        cmocka_unit_test(what_may_count_is_known_without_a_body),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

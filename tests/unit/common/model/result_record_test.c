@@ -171,7 +171,7 @@ static void times_are_unknown_without_both_clocks(void **state)
     result_record_clear(&r);
 }
 
-static void the_relays_clock_stands_in_for_times_that_nobody_told(void **state)
+static void the_relays_clock_stands_in_for_times_that_nobody_reported(void **state)
 {
     (void)state;
     struct result_record r;
@@ -351,7 +351,7 @@ int main(void)
         cmocka_unit_test(queue_time_is_that_of_the_run),
         cmocka_unit_test(queue_time_belongs_to_the_first_attempt_only),
         cmocka_unit_test(times_are_unknown_without_both_clocks),
-        cmocka_unit_test(the_relays_clock_stands_in_for_times_that_nobody_told),
+        cmocka_unit_test(the_relays_clock_stands_in_for_times_that_nobody_reported),
         cmocka_unit_test(json_and_back_is_the_same),
         cmocka_unit_test(a_hash_and_back_is_the_same),
         cmocka_unit_test(fields_that_are_not_ours_or_do_not_fit_are_passed_over),

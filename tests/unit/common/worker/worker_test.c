@@ -1,4 +1,4 @@
-/* The loop against brokers in memory, which refuse when told to. */
+/* The loop against brokers in memory, which refuse when asked to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ struct scene {
     int taken, then, failed, dropped, asked;
     int64_t deadline_ms;
     void (*on_take)(struct scene *s, struct work *work);
-    bool (*ended)(struct scene *s); /* the daemon is told to stop */
+    bool (*ended)(struct scene *s); /* the daemon is asked to stop */
 };
 
 static enum err never_run(struct role_ctx *role, void *opaque, struct why *why)

@@ -380,7 +380,7 @@ static void what_another_downstream_got_is_no_outcome_of_this_one(void **state)
     timeline_clear(&t);
 }
 
-static void a_dispatch_that_is_told_again_does_not_deny_the_callbacks(void **state)
+static void a_dispatch_that_is_reported_again_does_not_deny_the_callbacks(void **state)
 {
     struct timeline t;
 
@@ -392,7 +392,7 @@ static void a_dispatch_that_is_told_again_does_not_deny_the_callbacks(void **sta
     stands(&t, "in_progress", "a job is running (for 80 s): CI / linux");
 }
 
-static void what_goes_wrong_after_the_callbacks_is_told(void **state)
+static void what_goes_wrong_after_the_callbacks_is_reported(void **state)
 {
     struct timeline t;
 
@@ -464,8 +464,8 @@ int main(void)
         cmocka_unit_test(an_outcome_belongs_to_its_routing_although_clocks_differ),
         cmocka_unit_test(a_routing_without_an_outcome_of_its_own_waits_for_its_sender),
         cmocka_unit_test(what_another_downstream_got_is_no_outcome_of_this_one),
-        cmocka_unit_test(a_dispatch_that_is_told_again_does_not_deny_the_callbacks),
-        cmocka_unit_test(what_goes_wrong_after_the_callbacks_is_told),
+        cmocka_unit_test(a_dispatch_that_is_reported_again_does_not_deny_the_callbacks),
+        cmocka_unit_test(what_goes_wrong_after_the_callbacks_is_reported),
         cmocka_unit_test(of_a_job_the_newest_attempt_counts),
         cmocka_unit_test(jobs_of_a_matrix_and_of_runs_without_order_stand_side_by_side),
     };
