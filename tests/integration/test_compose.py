@@ -51,6 +51,8 @@ def test_the_memory_that_ingest_may_take_holds_all_that_it_may_have_in_hand():
     """Bodies, heads, parsed callbacks, the queue to Kafka. deploy/k8s: test_k8s_manifests.py."""
     needed = memory.most_bytes(256 << 20)  # CRCR_MAX_INFLIGHT_BYTES unless .env has another
     assert limit_of("ingest") >= needed > 512 << 20
+    unit = (ROOT / "deploy" / "systemd" / "crcr-ingest.service").read_text()
+    assert int(re.search(r"^MemoryMax=(\d+)G$", unit, re.MULTILINE)[1]) << 30 >= needed
 
 
 def test_the_memory_that_the_reporter_may_take_holds_pages_and_what_it_has_in_hand():
@@ -60,8 +62,6 @@ def test_the_memory_that_the_reporter_may_take_holds_pages_and_what_it_has_in_ha
 
 def limit_of(service):
     return int(re.fullmatch(r"(\d+)m", SERVICES[service]["mem_limit"])[1]) << 20
-    unit = (ROOT / "deploy" / "systemd" / "crcr-ingest.service").read_text()
-    assert int(re.search(r"^MemoryMax=(\d+)G$", unit, re.MULTILINE)[1]) << 30 >= needed
 
 
 def test_redeliver_checks_webhooks_as_ingest_does():
