@@ -11,21 +11,15 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
-#include "common/worker/worker.h"
 #include "dispatcher/dispatcher.h"
-#include "dispatcher/metrics.h"
+#include "role_fake.h"
 
 #define HOUR_MS 3600000LL
 #define N_WORKS 4
 
 static struct {
     int64_t wall_ms, mono_ms;
-    char said[512]; /* what was asked for, in order: "put dispatch.l2; done; " */
     struct topics *topics;
-    const struct worker_options *options;
-    void (*scenario)(void);
-    struct metrics *metrics;
-    bool waiting;
     struct headers put; /* the last one's */
     post_failed_fn *failed;
     struct {
@@ -37,12 +31,6 @@ static struct {
     } works[N_WORKS];
     size_t n_works;
 } world;
-
-static void say(const char *what, const char *of)
-{
-    size_t len = strlen(world.said);
-    snprintf(world.said + len, sizeof(world.said) - len, "%s%s%s; ", what, *of ? " " : "", of);
-}
 
 int64_t clock_wall_ms(void)
 {
@@ -81,34 +69,6 @@ enum err clock_parse(struct str text, int64_t *wall_ms, struct why *why)
 
 /* ---- the worker ---- */
 
-enum err worker_new(struct worker **ret, const struct worker_options *options, struct why *why)
-{
-    (void)ret;
-    (void)why;
-    world.options = options;
-    return OK;
-}
-
-enum err worker_read(struct worker *w, struct why *why)
-{
-    (void)w;
-    (void)why;
-    return OK;
-}
-
-enum err worker_run(struct worker *w, struct why *why)
-{
-    (void)w;
-    (void)why;
-    world.scenario();
-    return OK;
-}
-
-void worker_free(struct worker *w)
-{
-    (void)w;
-}
-
 static size_t index_of(const struct work *work)
 {
     size_t i = 0;
@@ -119,7 +79,7 @@ static size_t index_of(const struct work *work)
 
 void work_put(struct work *work, const struct post *post)
 {
-    say("put", topic_base_name(post->topic));
+    say("put %s; ", topic_base_name(post->topic));
     assert_true(str_eq(post->key, work->record->key));
     assert_ptr_equal(post->value.ptr, work->record->value.ptr);
     headers_copy(&world.put, post->headers);
@@ -133,35 +93,11 @@ void work_then(struct work *work, void (*then)(void *opaque), void *opaque)
     world.works[index_of(work)].opaque = opaque;
 }
 
-void work_done(struct work *work)
-{
-    (void)work;
-    say("done", "");
-}
-
-void work_drop(struct work *work)
-{
-    (void)work;
-    say("drop", "");
-}
-
 void work_dead(struct work *work, const char *class, const char *error)
 {
     (void)work;
     assert_true(*error);
-    say("dead", class);
-}
-
-struct metrics *role_metrics(const struct role_ctx *r)
-{
-    (void)r;
-    return world.metrics;
-}
-
-void role_waiting(struct role_ctx *r, bool waiting)
-{
-    (void)r;
-    world.waiting = waiting;
+    say("dead %s; ", class);
 }
 
 /* ---- what a scenario does ---- */
@@ -183,7 +119,7 @@ static struct work *park(enum topic in, enum topic to, int64_t wait_ms)
     headers_put(&record->headers, "error", STR_LIT("it must wait"));
     headers_put(&record->headers, "attempt", STR_LIT("3"));
     world.works[n].work = (struct work){ .record = record };
-    world.options->does->take(world.options->opaque, &world.works[n].work);
+    fake.options.does->take(fake.options.opaque, &world.works[n].work);
     return &world.works[n].work;
 }
 
@@ -192,7 +128,7 @@ static int tick_after(int64_t ms)
 {
     world.mono_ms += ms;
     world.wall_ms += ms;
-    return world.options->does->tick(world.options->opaque);
+    return fake.options.does->tick(fake.options.opaque);
 }
 
 static void stored(struct work *work)
@@ -203,7 +139,7 @@ static void stored(struct work *work)
 
 static void drop(struct work *work)
 {
-    world.options->does->drop(world.options->opaque, work);
+    fake.options.does->drop(fake.options.opaque, work);
 }
 
 /* ---- the tests ---- */
@@ -213,14 +149,14 @@ static void it_comes_back_at_its_moment_and_not_before(void)
     struct work *work = park(TOPIC_DELAY_10S, TOPIC_DISPATCH_L2, 5000);
     assert_int_equal(tick_after(0), 1000);
     assert_int_equal(tick_after(4999), 1);
-    assert_true(world.waiting);
-    assert_string_equal(world.said, "");
+    assert_true(fake.waiting);
+    assert_string_equal(fake.said, "");
     tick_after(1);
-    assert_false(world.waiting);
-    assert_string_equal(world.said, "put dispatch.l2; ");
+    assert_false(fake.waiting);
+    assert_string_equal(fake.said, "put dispatch.l2; ");
     stored(work);
-    assert_string_equal(world.said, "put dispatch.l2; done; ");
-    assert_true(metrics_value(world.metrics, M_RELEASED, METRIC_LABELS(STR_LIT("delay.10s"))) == 1);
+    assert_string_equal(fake.said, "put dispatch.l2; done; ");
+    assert_true(metrics_value(fake.metrics, M_RELEASED, METRIC_LABELS(STR_LIT("delay.10s"))) == 1);
 }
 
 static void it_comes_back_as_it_was_without_what_parked_it(void)
@@ -241,9 +177,9 @@ static void the_shortest_wait_ends_first_whatever_came_first(void)
     struct work *second = park(TOPIC_DELAY_1M, TOPIC_CALLBACKS, 6000);
     struct work *late = park(TOPIC_DELAY_10S, TOPIC_DISPATCH_L3, -1000);
     tick_after(3000);
-    assert_string_equal(world.said, "put dispatch.l3; put dispatch.l2; ");
+    assert_string_equal(fake.said, "put dispatch.l3; put dispatch.l2; ");
     tick_after(6000);
-    assert_string_equal(world.said,
+    assert_string_equal(fake.said,
                         "put dispatch.l3; put dispatch.l2; put callbacks; put dispatch.l1; ");
     stored(late);
     stored(first);
@@ -256,10 +192,10 @@ static void a_clock_that_is_set_changes_no_wait(void)
     struct work *work = park(TOPIC_DELAY_10S, TOPIC_DISPATCH_L2, 5000);
     world.wall_ms += 2 * HOUR_MS;
     tick_after(4999);
-    assert_string_equal(world.said, "");
+    assert_string_equal(fake.said, "");
     world.wall_ms -= 4 * HOUR_MS;
     tick_after(1);
-    assert_string_equal(world.said, "put dispatch.l2; ");
+    assert_string_equal(fake.said, "put dispatch.l2; ");
     stored(work);
 }
 
@@ -269,17 +205,17 @@ static void of_a_clock_that_ran_ahead_the_topics_longest_wait_is_left(void)
     struct work *skewed = park(TOPIC_DELAY_10S, TOPIC_DISPATCH_L3, 15000); /* 5 s are tolerated */
     struct work *day = park(TOPIC_DELAY_1H, TOPIC_DISPATCH_L4, 25 * HOUR_MS);
     tick_after(9999);
-    assert_string_equal(world.said, "");
+    assert_string_equal(fake.said, "");
     tick_after(1);
-    assert_string_equal(world.said, "put dispatch.l2; ");
+    assert_string_equal(fake.said, "put dispatch.l2; ");
     tick_after(4999);
-    assert_string_equal(world.said, "put dispatch.l2; ");
+    assert_string_equal(fake.said, "put dispatch.l2; ");
     tick_after(1);
-    assert_string_equal(world.said, "put dispatch.l2; put dispatch.l3; ");
+    assert_string_equal(fake.said, "put dispatch.l2; put dispatch.l3; ");
     tick_after(25 * HOUR_MS - 15001);
-    assert_string_equal(world.said, "put dispatch.l2; put dispatch.l3; ");
+    assert_string_equal(fake.said, "put dispatch.l2; put dispatch.l3; ");
     tick_after(1);
-    assert_string_equal(world.said, "put dispatch.l2; put dispatch.l3; put dispatch.l4; ");
+    assert_string_equal(fake.said, "put dispatch.l2; put dispatch.l3; put dispatch.l4; ");
     stored(ahead);
     stored(skewed);
     stored(day);
@@ -291,10 +227,10 @@ static void what_may_not_go_there_or_waits_too_long_is_poison(void)
     park(TOPIC_DELAY_10S, TOPIC_EVENTS, 1);
     park(TOPIC_RDELAY_1M, TOPIC_DISPATCH_L1, 1);
     tick_after(0);
-    assert_string_equal(world.said, "dead poison; done; dead poison; done; dead poison; done; ");
+    assert_string_equal(fake.said, "dead poison; done; dead poison; done; dead poison; done; ");
     struct work *work = park(TOPIC_RDELAY_1M, TOPIC_RECONCILE, 0);
     tick_after(0);
-    assert_non_null(strstr(world.said, "put reconcile; "));
+    assert_non_null(strstr(fake.said, "put reconcile; "));
     stored(work);
 }
 
@@ -305,8 +241,8 @@ static void a_time_that_is_none_is_poison(void)
     tick_after(0);
     stored(work);
     headers_set(&record->headers, "not_before_ms", STR_LIT("soon"));
-    world.options->does->take(world.options->opaque, work);
-    assert_string_equal(world.said, "put dispatch.l2; done; dead poison; done; ");
+    fake.options.does->take(fake.options.opaque, work);
+    assert_string_equal(fake.said, "put dispatch.l2; done; dead poison; done; ");
 }
 
 static void a_partition_that_goes_takes_along_what_waits_alone(void)
@@ -315,12 +251,12 @@ static void a_partition_that_goes_takes_along_what_waits_alone(void)
     struct work *waits = park(TOPIC_DELAY_10S, TOPIC_DISPATCH_L2, 5000);
     tick_after(0);
     drop(leaves);
-    assert_string_equal(world.said, "put dispatch.l1; ");
+    assert_string_equal(fake.said, "put dispatch.l1; ");
     drop(waits);
-    assert_string_equal(world.said, "put dispatch.l1; drop; ");
+    assert_string_equal(fake.said, "put dispatch.l1; drop; ");
     tick_after(5000);
     stored(leaves);
-    assert_string_equal(world.said, "put dispatch.l1; drop; done; ");
+    assert_string_equal(fake.said, "put dispatch.l1; drop; done; ");
 }
 
 static void what_its_topic_refuses_goes_to_the_dlq(void)
@@ -328,17 +264,17 @@ static void what_its_topic_refuses_goes_to_the_dlq(void)
     struct work *work = park(TOPIC_DELAY_10S, TOPIC_DISPATCH_L1, 0);
     tick_after(0);
     assert_false(world.failed(world.works[0].opaque, ERR_RETRY, "timed out"));
-    assert_string_equal(world.said, "put dispatch.l1; ");
+    assert_string_equal(fake.said, "put dispatch.l1; ");
     assert_true(world.failed(world.works[0].opaque, ERR_REFUSE, "too large"));
     stored(work);
-    assert_string_equal(world.said, "put dispatch.l1; dead refused; done; ");
+    assert_string_equal(fake.said, "put dispatch.l1; dead refused; done; ");
 }
 
 static void a_partition_holds_256_records_and_4_mib(void)
 {
-    assert_int_equal(world.options->group, GROUP_DELAY);
-    assert_int_equal(world.options->max_in_hand, 256);
-    assert_int_equal(world.options->max_in_hand_bytes, 4u << 20);
+    assert_int_equal(fake.options.group, GROUP_DELAY);
+    assert_int_equal(fake.options.max_in_hand, 256);
+    assert_int_equal(fake.options.max_in_hand_bytes, 4u << 20);
 }
 
 static void run(void **state)
@@ -348,20 +284,16 @@ static void run(void **state)
     memset(&world, 0, sizeof(world));
     world.wall_ms = 1795231200007;
     world.mono_ms = 77;
-    world.scenario = (void (*)(void))(uintptr_t)*state;
     world.topics = &dispatcher.topics;
-    world.metrics = metrics_new(dispatcher_metrics, dispatcher_n_metrics);
+    role_fake_init(SCENARIO(state));
     assert_int_equal(topics_init(&dispatcher.topics, "crcr.", &why), OK);
     assert_int_equal(delay_run(NULL, &dispatcher, &why), OK);
-    metrics_free(world.metrics);
+    metrics_free(fake.metrics);
 }
 
 int main(void)
 {
-#define TEST(f)                                                                                    \
-    {                                                                                              \
-        .name = #f, .test_func = run, .initial_state = (void *)(uintptr_t)f                        \
-    }
+#define TEST(f) LOOP_TEST(f)
     const struct CMUnitTest tests[] = {
         TEST(it_comes_back_at_its_moment_and_not_before),
         TEST(it_comes_back_as_it_was_without_what_parked_it),

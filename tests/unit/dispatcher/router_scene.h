@@ -7,8 +7,8 @@
 #include "common/github/payload_fit.h"
 #include "dispatcher/allowlist_source.h"
 #include "dispatcher/dispatcher.h"
-#include "dispatcher/metrics.h"
 #include "dispatcher/route.h"
+#include "role_fake.h"
 
 #define DELIVERY "9d619547-4191-4a7b-807b-179e341c9a29"
 #define SHA      "0123456789abcdef0123456789abcdef01234567"
@@ -27,35 +27,21 @@ static const char four_tiers[] = "L1: [org/one]\n"
                                  "  - org/four: bob\n";
 
 static struct {
-    char said[4096]; /* in order: "L1 dispatch org/one; outcome skipped org/two; done; " */
     struct allowlist_version version;
-    size_t n_held; /* versions that are not released */
-    const struct worker_role *does;
-    void *router;
-    void (*scenario)(void);
-    struct metrics *metrics;
+    size_t n_held;          /* versions that are not released */
     struct task task;       /* the last that was put */
     struct str value;       /* its payload; lives until the event is stored */
     struct outcome outcome; /* likewise */
     char trimmed[256];      /* of the last task */
     char run_id[64];
     char not_ready[128];
-    bool waiting, pushed;
+    bool pushed;
     enum err fit;
     struct work work;
     struct record record;
     void (*then)(void *opaque);
     void *opaque; /* of then */
 } world;
-
-static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
-{
-    size_t len = strlen(world.said);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(world.said + len, sizeof(world.said) - len, format, args);
-    va_end(args);
-}
 
 /* ---- what is written ---- */
 
@@ -102,12 +88,6 @@ void work_then(struct work *work, void (*then)(void *opaque), void *opaque)
     (void)work;
     world.then = then;
     world.opaque = opaque;
-}
-
-void work_done(struct work *work)
-{
-    (void)work;
-    say("done; ");
 }
 
 enum err payload_fit(struct str body, size_t max_bytes, struct buf *to, struct buf *trimmed,
@@ -187,52 +167,10 @@ enum err dispatcher_clients(const struct dispatcher *d, int level, int max_calls
     return OK;
 }
 
-enum err worker_new(struct worker **ret, const struct worker_options *options, struct why *why)
-{
-    (void)ret;
-    (void)why;
-    world.does = options->does;
-    world.router = options->opaque;
-    return OK;
-}
-
-enum err worker_read(struct worker *w, struct why *why)
-{
-    (void)w;
-    (void)why;
-    say("read; ");
-    return OK;
-}
-
 void worker_not_ready(struct worker *w, const char *reason)
 {
     (void)w;
     snprintf(world.not_ready, sizeof(world.not_ready), "%s", reason ? reason : "");
-}
-
-enum err worker_run(struct worker *w, struct why *why)
-{
-    (void)w;
-    (void)why;
-    world.scenario();
-    return OK;
-}
-
-void worker_free(struct worker *w)
-{
-    (void)w;
-}
-
-struct metrics *role_metrics(const struct role_ctx *r)
-{
-    (void)r;
-    return world.metrics;
-}
-
-void role_waiting(struct role_ctx *r, bool waiting)
-{
-    (void)r;
-    world.waiting = waiting;
 }
 
 /* ---- what a scenario does ---- */
@@ -252,14 +190,14 @@ static void read_event(struct event event, const char *body, int64_t age_ms)
     event.source = STR_LIT("webhook");
     event.head_sha = STR_LIT(SHA);
     event.received_ms = clock_wall_ms() - age_ms;
-    world.said[0] = 0;
+    fake.said[0] = 0;
     world.record = (struct record){ .at = { .topic = "crcr.events", .partition = 3, .offset = 21 },
                                     .key = STR_LIT("pytorch/pytorch#17"),
                                     .value = str_of(body) };
     headers_init(&world.record.headers);
     event_to_headers(&event, &world.record.headers);
     world.work = (struct work){ .record = &world.record };
-    world.does->take(world.router, &world.work);
+    fake.options.does->take(fake.options.opaque, &world.work);
     assert_int_equal(world.n_held, 0);
 }
 
@@ -292,7 +230,7 @@ static void press(const char *check, const char *external_id)
 
 static double counted(const char *event, const char *result)
 {
-    return metrics_value(world.metrics, M_EVENTS, METRIC_LABELS(str_of(event), str_of(result)));
+    return metrics_value(fake.metrics, M_EVENTS, METRIC_LABELS(str_of(event), str_of(result)));
 }
 
 /* A tier of n downstreams: org/r1 … */
@@ -307,7 +245,7 @@ static void use_tier_of(int n)
 static size_t n_said(const char *what)
 {
     size_t n = 0;
-    for (const char *at = world.said; (at = strstr(at, what)); at += strlen(what))
+    for (const char *at = fake.said; (at = strstr(at, what)); at += strlen(what))
         n++;
     return n;
 }
@@ -317,12 +255,11 @@ static void run(void **state)
     struct dispatcher dispatcher = { .max_age_ms = MAX_AGE, .app_number = OUR_APP };
     struct why why;
     memset(&world, 0, sizeof(world));
-    world.scenario = (void (*)(void))(uintptr_t)*state;
-    world.metrics = metrics_new(dispatcher_metrics, dispatcher_n_metrics);
+    role_fake_init(SCENARIO(state));
     use_allowlist(four_tiers);
     assert_int_equal(router_run(NULL, &dispatcher, &why), OK);
     allowlist_free((struct allowlist *)world.version.list);
-    metrics_free(world.metrics);
+    metrics_free(fake.metrics);
 }
 
 #endif

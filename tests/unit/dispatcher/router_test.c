@@ -18,8 +18,8 @@
 static void each_tier_gets_its_downstreams(void)
 {
     read_event(opened, pull_request, 0);
-    assert_string_equal(world.said, "L1 dispatch org/one; L2 dispatch org/two; "
-                                    "L3 dispatch org/three; L4 dispatch org/four; ");
+    assert_string_equal(fake.said, "L1 dispatch org/one; L2 dispatch org/two; "
+                                   "L3 dispatch org/three; L4 dispatch org/four; ");
     assert_true(str_is(world.task.event.delivery, DELIVERY));
     assert_true(str_is(world.task.event_key, "pytorch/pytorch#17"));
     assert_int_equal(world.task.attempt, 1);
@@ -43,15 +43,15 @@ static void a_record_is_of_16_downstreams_at_most(void)
     read_event(opened, pull_request, 0);
     assert_int_equal(n_said("L1 dispatch "), 3);
     assert_int_equal(n_said("org/"), 33);
-    assert_non_null(strstr(world.said, "org/r16; L1 dispatch org/r17,"));
-    assert_non_null(strstr(world.said, "org/r32; L1 dispatch org/r33; "));
+    assert_non_null(strstr(fake.said, "org/r16; L1 dispatch org/r17,"));
+    assert_non_null(strstr(fake.said, "org/r32; L1 dispatch org/r33; "));
     stored();
 }
 
 static void it_is_finished_when_all_of_it_is_stored_and_not_before(void)
 {
     read_event(opened, pull_request, 0);
-    world.does->drop(world.router, &world.work); /* it may arrive */
+    fake.options.does->drop(fake.options.opaque, &world.work); /* it may arrive */
     assert_int_equal(n_said("done"), 0);
     stored();
     assert_int_equal(n_said("done"), 1);
@@ -84,7 +84,7 @@ static void a_body_that_cannot_be_made_to_fit_fails_for_each_downstream(void)
 {
     world.fit = ERR_REFUSE;
     read_large();
-    assert_string_equal(world.said,
+    assert_string_equal(fake.said,
                         "fit; dead refused; outcome failed org/one; outcome failed org/two; "
                         "outcome failed org/three; outcome failed org/four; ");
     assert_true(counted("pull_request", "refused") == 1);
@@ -113,8 +113,8 @@ static void a_push_goes_to_every_tier_and_may_change_the_allowlist(void)
 static void an_event_that_is_too_old_is_skipped_for_each_downstream(void)
 {
     read_event(opened, pull_request, MAX_AGE + 60000);
-    assert_string_equal(world.said, "outcome skipped org/one; outcome skipped org/two; "
-                                    "outcome skipped org/three; outcome skipped org/four; ");
+    assert_string_equal(fake.said, "outcome skipped org/one; outcome skipped org/two; "
+                                   "outcome skipped org/three; outcome skipped org/four; ");
     assert_string_equal(world.outcome.error, ROUTE_TOO_OLD);
     assert_true(counted("pull_request", "skipped") == 1);
     assert_true(counted("pull_request", "routed") == 0);
@@ -128,17 +128,17 @@ static void an_event_that_concerns_no_downstream_is_skipped_without_outcomes(voi
 {
     use_allowlist("L2:\n  - org/night: {events: [nightly]}\n");
     read_event(opened, pull_request, 0);
-    assert_string_equal(world.said, "");
+    assert_string_equal(fake.said, "");
     assert_true(counted("pull_request", "skipped") == 1);
     stored();
-    assert_string_equal(world.said, "done; ");
+    assert_string_equal(fake.said, "done; ");
 }
 
 static void what_cannot_be_read_is_poison_and_finished(void)
 {
     read_event(opened, "[]", 0);
     stored();
-    assert_string_equal(world.said, "dead poison; done; ");
+    assert_string_equal(fake.said, "dead poison; done; ");
     assert_true(counted("pull_request", "poison") == 1);
 }
 
@@ -147,7 +147,7 @@ static void what_cannot_be_read_is_poison_and_finished(void)
 static void a_jobs_check_becomes_a_rerun_of_its_run_without_the_body(void)
 {
     press("crcr/org/three/build", "4711:17");
-    assert_string_equal(world.said, "L3 rerun_failed org/three; ");
+    assert_string_equal(fake.said, "L3 rerun_failed org/three; ");
     assert_string_equal(world.run_id, "4711");
     assert_int_equal(world.value.len, 0);
     assert_true(counted("check_run", "routed") == 1);
@@ -157,7 +157,7 @@ static void a_jobs_check_becomes_a_rerun_of_its_run_without_the_body(void)
 static void an_aggregates_check_becomes_an_expand_of_its_tier(void)
 {
     press("crcr/org/four", "d:" DELIVERY ":17");
-    assert_string_equal(world.said, "L4 expand org/four; ");
+    assert_string_equal(fake.said, "L4 expand org/four; ");
     assert_ptr_equal(world.value.ptr, world.record.value.ptr); /* it may become a dispatch */
     stored();
 }
@@ -165,7 +165,7 @@ static void an_aggregates_check_becomes_an_expand_of_its_tier(void)
 static void a_rerun_below_l3_is_skipped(void)
 {
     press("crcr/org/two/build", "4711:17");
-    assert_string_equal(world.said, "outcome skipped org/two; ");
+    assert_string_equal(fake.said, "outcome skipped org/two; ");
     assert_string_equal(world.outcome.error, ROUTE_NO_RERUNS);
     stored();
 }
@@ -176,26 +176,23 @@ static void no_event_is_read_before_there_is_an_allowlist(void)
 {
     const struct allowlist *list = world.version.list;
     world.version.list = NULL;
-    assert_int_equal(world.does->tick(world.router), 100);
-    assert_string_equal(world.said, "");
+    assert_int_equal(fake.options.does->tick(fake.options.opaque), 100);
+    assert_string_equal(fake.said, "");
     assert_string_equal(world.not_ready, "GitHub answered 404");
-    assert_true(world.waiting);
+    assert_true(fake.waiting);
     world.version.list = list;
-    world.does->tick(world.router);
-    assert_string_equal(world.said, "read; ");
+    fake.options.does->tick(fake.options.opaque);
+    assert_string_equal(fake.said, "read; ");
     assert_string_equal(world.not_ready, "");
-    assert_false(world.waiting);
-    assert_int_equal(world.does->tick(world.router), 1000);
-    assert_string_equal(world.said, "read; ");
+    assert_false(fake.waiting);
+    assert_int_equal(fake.options.does->tick(fake.options.opaque), 1000);
+    assert_string_equal(fake.said, "read; ");
     assert_int_equal(world.n_held, 0);
 }
 
 int main(void)
 {
-#define TEST(f)                                                                                    \
-    {                                                                                              \
-        .name = #f, .test_func = run, .initial_state = (void *)(uintptr_t)f                        \
-    }
+#define TEST(f) LOOP_TEST(f)
     const struct CMUnitTest tests[] = {
         TEST(each_tier_gets_its_downstreams),
         TEST(a_record_is_of_16_downstreams_at_most),

@@ -14,8 +14,8 @@
 #include "common/base/clock.h"
 #include "common/github/actions.h"
 #include "common/github/dispatch.h"
-#include "dispatcher/metrics.h"
 #include "dispatcher/task_record.h"
+#include "role_fake.h"
 
 #define DELIVERY "9d619547-4191-4a7b-807b-179e341c9a29"
 #define SHA      "0123456789abcdef0123456789abcdef01234567"
@@ -23,22 +23,14 @@
 
 static const char payload[] = "{\"repository\":{\"full_name\":\"pytorch/pytorch\"}}";
 
-/* ---- what was asked for, in order: "finish dispatched; put dispatches; done; " ---- */
+/* ---- fakes, which note in fake.said: "finish dispatched; put dispatches; done; " ---- */
 
 static struct {
-    char said[512];
     struct outcome outcome; /* the last put into the topic dispatches */
     bool cannot_park;
     enum err redis, github;
     struct work work;
-    struct metrics *metrics;
 } world;
-
-static void say(const char *what, const char *of)
-{
-    size_t len = strlen(world.said);
-    snprintf(world.said + len, sizeof(world.said) - len, "%s%s%s; ", what, *of ? " " : "", of);
-}
 
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
                             const struct outcome *outcome, bool supersede, struct why *why)
@@ -48,7 +40,7 @@ enum err claim_finish_queue(struct redis *r, const struct task *task, const char
     assert_true(supersede);
     assert_true(str_is(task->event.delivery, DELIVERY));
     assert_string_equal(owner, "me");
-    say("finish", outcome_kind_name(outcome->outcome));
+    say("finish %s; ", outcome_kind_name(outcome->outcome));
     return world.redis;
 }
 
@@ -59,7 +51,7 @@ enum err claim_release_queue(struct redis *r, const struct task *task, const cha
     (void)task;
     (void)why;
     assert_string_equal(owner, "me");
-    say("release", "");
+    say("release; ");
     return world.redis;
 }
 
@@ -77,7 +69,7 @@ enum err dispatch_start(struct github *g, const struct dispatch *d, github_answe
     (void)opaque;
     assert_ptr_equal(done, task_answered);
     assert_true(str_is(d->repo, "org/a"));
-    say("call", "");
+    say("call; ");
     return world.github ? why_set(why, world.github, "it cannot be sent") : OK;
 }
 
@@ -126,7 +118,7 @@ void post_outcome(struct work *work, const struct outcome *outcome)
 {
     assert_ptr_equal(work, &world.work);
     world.outcome = *outcome;
-    say("put", outcome_kind_name(outcome->outcome));
+    say("put %s; ", outcome_kind_name(outcome->outcome));
 }
 
 void work_put(struct work *work, const struct post *post)
@@ -145,7 +137,7 @@ bool work_can_park(const struct work *work)
 bool work_park(struct work *work, const struct park *park)
 {
     (void)work;
-    say("park", park->label);
+    say("park %s; ", park->label);
     assert_int_equal(park->attempt, 2);
     return true;
 }
@@ -156,7 +148,7 @@ void work_dead_as(struct work *work, const struct headers *headers, const char *
     (void)work;
     (void)headers;
     assert_true(*error);
-    say("dead", class);
+    say("dead %s; ", class);
 }
 
 void work_dead(struct work *work, const char *class, const char *error)
@@ -171,28 +163,10 @@ struct work *work_share(struct work *work)
     return work;
 }
 
-void work_done(struct work *work)
-{
-    (void)work;
-    say("done", "");
-}
-
-void work_drop(struct work *work)
-{
-    (void)work;
-    say("drop", "");
-}
-
 bool work_is_lost(const struct work *work)
 {
     (void)work;
     return false;
-}
-
-struct metrics *role_metrics(const struct role_ctx *r)
-{
-    (void)r;
-    return world.metrics;
 }
 
 void role_progress(struct role_ctx *r)
@@ -230,7 +204,7 @@ static int setup(void **state)
                                .attempt = 1,
                                .event_key = STR_LIT(KEY) };
     memset(&world, 0, sizeof(world));
-    world.metrics = metrics_new(dispatcher_metrics, dispatcher_n_metrics);
+    role_fake_init(NULL);
     dispatcher = (struct dispatcher){ .upstream_repo = STR_LIT("pytorch/pytorch") };
     s = (struct sender){ .d = &dispatcher, .level = 4, .tier = STR_LIT("L4") };
     s.lanes = lanes_new(1);
@@ -247,7 +221,7 @@ static int teardown(void **state)
 {
     (void)state;
     lanes_free(s.lanes);
-    metrics_free(world.metrics);
+    metrics_free(fake.metrics);
     return 0;
 }
 
@@ -272,11 +246,11 @@ static void answered(struct task_in_hand *t, enum err err, int status)
 static void the_claim_ends_once_before_the_outcome_is_published(void **state)
 {
     answered(*state, OK, 204);
-    assert_string_equal(world.said, "call; finish dispatched; put dispatched; done; ");
+    assert_string_equal(fake.said, "call; finish dispatched; put dispatched; done; ");
     assert_true(world.outcome.at_ms == 1795231200007);
     assert_int_equal(world.outcome.http_status, 204);
     tasks_finish(&s);
-    assert_string_equal(world.said, "call; finish dispatched; put dispatched; done; ");
+    assert_string_equal(fake.said, "call; finish dispatched; put dispatched; done; ");
     assert_int_equal(s.in_flight, 0);
     assert_null(s.finishing);
 }
@@ -285,7 +259,7 @@ static void without_redis_the_outcome_is_published_all_the_same(void **state)
 {
     world.redis = ERR_RETRY;
     answered(*state, OK, 204);
-    assert_string_equal(world.said, "call; finish dispatched; put dispatched; done; ");
+    assert_string_equal(fake.said, "call; finish dispatched; put dispatched; done; ");
 }
 
 static void a_duplicate_says_of_the_call_what_its_claim_remembers(void **state)
@@ -300,7 +274,7 @@ static void a_duplicate_says_of_the_call_what_its_claim_remembers(void **state)
                                      .maybe_duplicate = MARK_ANSWER_UNSEEN };
     task_follow(t, &duplicate);
     tasks_finish(&s);
-    assert_string_equal(world.said, "put duplicate; done; ");
+    assert_string_equal(fake.said, "put duplicate; done; ");
     assert_true(world.outcome.at_ms == 1795231200007);
     assert_int_equal(world.outcome.http_status, 202);
     assert_int_equal(world.outcome.attempt, 3);
@@ -323,7 +297,7 @@ static void a_duplicate_of_which_nothing_is_known_is_of_now(void **state)
 static void a_refusal_gives_the_claim_back_and_goes_to_the_dlq(void **state)
 {
     answered(*state, ERR_REFUSE, 404);
-    assert_string_equal(world.said, "call; release; dead refused; put failed; done; ");
+    assert_string_equal(fake.said, "call; release; dead refused; put failed; done; ");
     assert_string_equal(world.outcome.error, "as GitHub says");
 }
 
@@ -332,7 +306,7 @@ static void what_may_have_been_called_before_leaves_a_claim_that_says_so(void **
     struct task_in_hand *t = *state;
     t->task.maybe_duplicate = MARK_CLAIM_EXPIRED;
     answered(t, ERR_REFUSE, 404);
-    assert_string_equal(world.said, "call; finish failed; dead refused; put failed; done; ");
+    assert_string_equal(fake.said, "call; finish failed; dead refused; put failed; done; ");
     assert_int_equal(world.outcome.maybe_duplicate, MARK_CLAIM_EXPIRED);
 }
 
@@ -340,7 +314,7 @@ static void a_call_without_an_answer_waits_in_its_lane_marked(void **state)
 {
     struct task_in_hand *t = *state;
     answered(t, ERR_UNKNOWN, 503);
-    assert_string_equal(world.said, "call; finish unknown; put unknown; ");
+    assert_string_equal(fake.said, "call; finish unknown; put unknown; ");
     assert_int_equal(world.outcome.maybe_duplicate, MARK_NONE); /* that call was the first */
     assert_int_equal(t->state, TASK_IN_LANE);
     assert_int_equal(t->task.attempt, 2);
@@ -363,7 +337,7 @@ static void a_long_wait_gives_the_claim_back_and_leaves(void **state)
     const struct dispatch_decision d = wait_of(50000);
     task_follow(*state, &d);
     tasks_finish(&s);
-    assert_string_equal(world.said, "release; put waiting; park delay.1m; done; ");
+    assert_string_equal(fake.said, "release; put waiting; park delay.1m; done; ");
 }
 
 static void what_is_too_large_to_be_put_off_goes_to_the_dlq(void **state)
@@ -372,7 +346,7 @@ static void what_is_too_large_to_be_put_off_goes_to_the_dlq(void **state)
     world.cannot_park = true;
     task_follow(*state, &d);
     tasks_finish(&s);
-    assert_string_equal(world.said, "release; dead refused; put failed; done; ");
+    assert_string_equal(fake.said, "release; dead refused; put failed; done; ");
 }
 
 static void a_call_that_cannot_be_started_is_answered_at_once(void **state)
@@ -381,7 +355,7 @@ static void a_call_that_cannot_be_started_is_answered_at_once(void **state)
     call(*state);
     assert_int_equal(s.in_flight, 0);
     tasks_finish(&s);
-    assert_string_equal(world.said, "call; release; dead refused; put failed; done; ");
+    assert_string_equal(fake.said, "call; release; dead refused; put failed; done; ");
     assert_string_equal(world.outcome.error, "it cannot be sent");
 }
 
@@ -391,7 +365,7 @@ static void what_is_held_says_nothing_and_keeps_its_place(void **state)
     const struct dispatch_decision hold = { .next = DISPATCH_HOLD };
     task_follow(t, &hold);
     tasks_finish(&s);
-    assert_string_equal(world.said, "");
+    assert_string_equal(fake.said, "");
     assert_ptr_equal(taken(), t);
     answered(t, OK, 204);
 }
