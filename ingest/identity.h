@@ -26,8 +26,8 @@ bool identity_check(struct str issuer, const struct json_t *claims,
 bool identity_ids_check(struct str issuer, const struct json_t *claims,
                         const struct allowlist_entry *entry, struct verdict *v) MUST_CHECK;
 
-/* A job of GitHub Actions may report only on its own run and attempt. Tokens of other CIs name no
- * run. */
+/* A job of GitHub Actions may report only on its own run and attempt. Others' tokens name no run.
+ */
 struct run_claims {
     bool wanted;                 /* the issuer is GitHub Actions, whose tokens have both */
     char run_id[RUN_ID_MAX + 1]; /* "": the claim is absent */

@@ -29,8 +29,7 @@ enum err oidc_new(struct oidc **ret, const struct oidc_options *options,
 /* Wakes the threads that wait in oidc_verify. NULL is fine. */
 void oidc_free(struct oidc *o);
 
-/* Checks the token without its signature: form, algorithm, a known issuer. Cheap, and proves
- * nothing. False: 401. */
+/* Checks a token's form, algorithm and issuer. Cheap, and proves nothing. False: 401. */
 bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v) MUST_CHECK;
 enum oidc_result {
     OIDC_VERIFIED,

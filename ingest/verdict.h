@@ -1,5 +1,4 @@
-/* What to do with a request: go on with it, or answer it now. PURE modules fill one; responder.c
- * sends it. */
+/* What to do with a request: go on, or answer now. PURE modules fill one; responder.c sends it. */
 #ifndef CRCR_INGEST_VERDICT_H
 #define CRCR_INGEST_VERDICT_H
 
@@ -14,8 +13,7 @@ struct verdict {
     char text[512]; /* 400 and above: the text of {"detail": …}; below: the complete body, JSON */
 };
 
-/* The three return false, so that a check can end with `return verdict_…`; a check returns true to
- * go on. */
+/* The three return false: a check ends with `return verdict_…`, or with true to go on. */
 bool verdict_refuse(struct verdict *v, int status, const char *reason, const char *format, ...)
     PRINTF_LIKE(4, 5);
 /* With Retry-After. */

@@ -96,10 +96,8 @@ void rebuild_mark(struct rebuild *b, const char *head_sha, const char *repo, con
     reporter_put_dirty_key(&key, str_of(head_sha), str_of(repo));
     b->unacknowledged++;
     int64_t until = clock_mono_ms() + ROOM_MS;
-    const struct new_record record = { .topic = b->fold.reporter->topics.name[TOPIC_RECONCILE],
-                                       .key = buf_str(&key),
-                                       .value = STR_LIT("rebuilt"),
-                                       .headers = &headers };
+    const char *topic = b->fold.reporter->topics.name[TOPIC_RECONCILE];
+    const struct new_record record = { topic, buf_str(&key), STR_LIT("rebuilt"), &headers, 0 };
     enum err err;
     while ((err = topic_writer_put(b->writer, &record, mark_written, b, &why)) == ERR_RETRY &&
            !b->lost && clock_mono_ms() < until) {

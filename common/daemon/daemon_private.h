@@ -71,8 +71,7 @@ enum err role_check_ready(struct role_ctx *r, struct why *why) MUST_CHECK;
 struct health role_health_now(struct role_ctx *r);
 /* As of the last role_reads. */
 struct topic_reader_state role_state_now(struct role_ctx *r);
-/* Fills ret (ROLE_IDLE_MAX) with the partitions idle since before_ms or longer; returns how many.
- */
+/* Fills ret (ROLE_IDLE_MAX) with the partitions idle since before_ms; returns how many. */
 size_t role_idle_now(struct role_ctx *r, int64_t before_ms, struct idle_partition *ret);
 
 /* ---- daemon.c ---- */
@@ -93,8 +92,7 @@ int admin_port(const struct admin *a);
 int64_t process_rss_bytes(void);
 int64_t process_open_fds(void);
 int64_t process_max_fds(void);
-/* Shells and old init systems start programs with a limit of 1,024 descriptors, below the hard
- * limit. */
+/* Shells and old init systems set the limit to 1,024 descriptors; this raises it. */
 void process_raise_max_fds(void);
 double process_cpu_seconds(void);
 /* Turns off core dumps of this process and its children (setrlimit(2), RLIMIT_CORE): they would

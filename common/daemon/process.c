@@ -80,8 +80,7 @@ void process_owner(char *to, size_t size)
     if (gethostname(host, sizeof(host) - 1) != 0 || !host[0])
         snprintf(host, sizeof(host), "host");
     uint32_t random = 0;
-    ssize_t n =
-        getrandom(&random, sizeof(random), 0); /* never fewer, for so few bytes (getrandom(2)) */
+    ssize_t n = getrandom(&random, sizeof(random), 0); /* all, if so few bytes (getrandom(2)) */
     (void)n;
     snprintf(to, size, "%s-%ld-%08x", host, (long)getpid(), (unsigned)random);
 }

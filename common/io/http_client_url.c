@@ -36,7 +36,7 @@ static bool host_is_loopback(CURLU *u)
     return is;
 }
 
-static enum err parts_check(CURLU *u, const char *url, bool allow_http, struct why *why)
+static enum err is_ok(CURLU *u, const char *url, bool allow_http, struct why *why)
 {
     char shown[300];
     url_shown(shown, sizeof(shown), str_of(url));
@@ -59,8 +59,7 @@ static enum err parts_check(CURLU *u, const char *url, bool allow_http, struct w
 enum err http_url_check(const char *url, bool allow_http, struct why *why)
 {
     CURLU *u = curl_url();
-    enum err err =
-        u ? parts_check(u, url, allow_http, why) : why_set(why, ERR_RETRY, "out of memory");
+    enum err err = u ? is_ok(u, url, allow_http, why) : why_set(why, ERR_RETRY, "out of memory");
     curl_url_cleanup(u);
     return err;
 }

@@ -102,8 +102,7 @@ bool http_reply_lent(struct http_exchange *x, int status, const char *content_ty
                      const struct headers *extra, struct str body, void (*release)(void *owner),
                      void *owner);
 /* For when lent bodies take too much memory. Soon, on x's thread, ends the connection whose client
- * has been reading its answer longest, if there is one. Call it before x is answered. Any thread.
- */
+ * has been reading its answer longest, if any. Call it before x is answered. Any thread. */
 void http_end_slowest_reader(struct http_exchange *x);
 /* Instead of a reply: closes the connection without a byte of an answer, like a crashed server. For
  * the simulator. */

@@ -63,8 +63,7 @@ enum err redis_call(struct redis *r, const struct redis_value **ret, size_t argc
 enum err redis_queue(struct redis *r, size_t argc, const struct str *argv,
                      struct why *why) MUST_CHECK;
 /* Queues EVALSHA (EVAL at the first use). After a NOSCRIPT answer redis_collect sends the call
- * again with the source, after all commands that are outstanding. The first n_keys of argv are
- * keys. */
+ * again with the source, after all outstanding commands. The first n_keys of argv are keys. */
 enum err redis_queue_script(struct redis *r, struct redis_script *script, size_t n_keys,
                             size_t argc, const struct str *argv, struct why *why) MUST_CHECK;
 /* Reads the reply of the next queued command. Errors as redis_call; after a connection's ERR_RETRY

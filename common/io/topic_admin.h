@@ -11,8 +11,7 @@ struct topic_admin;
 /* Does not connect yet. */
 enum err topic_admin_new(struct topic_admin **ret, const struct kafka_options *options,
                          int timeout_ms, struct why *why) MUST_CHECK;
-/* NULL is fine. While an answer to topic_admin_lag is outstanding, memory is kept until the process
- * ends. */
+/* NULL is fine. While an answer to topic_admin_lag is outstanding, its memory stays. */
 void topic_admin_free(struct topic_admin *a);
 
 enum topic_state {
@@ -62,8 +61,7 @@ enum err topic_admin_lag(struct topic_admin *a, const char *const *groups, size_
 enum err topic_admin_behind(struct topic_admin *a, const struct topic_position *at, size_t n,
                             ptrdiff_t *ret, struct why *why) MUST_CHECK;
 
-/* A record to read: the one at that offset, or the next one where compaction or retention removed
- * it. */
+/* A record to read: the one at that offset, or the next one if that was removed. */
 struct topic_want {
     struct topic_position at; /* its topic is borrowed for the call */
     void *user;               /* the record's */

@@ -30,8 +30,7 @@ static const topic_setting common_settings[] = {
 
 const topic_setting topic_consumer_fixed[] = {
     { "enable.auto.commit", "false" },       { "enable.auto.offset.store", "false" },
-    { "auto.offset.reset", "earliest" }, /* also when retention has removed the beginning meanwhile
-                                          */
+    { "auto.offset.reset", "earliest" }, /* also when retention removed the beginning meanwhile */
     { "enable.partition.eof", "true" },  /* says how far an idle partition was read */
     { "allow.auto.create.topics", "false" }, { NULL, NULL },
 };

@@ -9,8 +9,8 @@
 
 struct topic_follower;
 
-/* Where to begin in a topic. Any other value is a time, wall clock in ms: older records are left
- * out. */
+/* Where to begin in a topic. Any other value is a time, wall clock ms: older records do not come.
+ */
 #define FOLLOW_BEGINNING 0
 #define FOLLOW_END       (-1)
 

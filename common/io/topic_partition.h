@@ -53,8 +53,8 @@ struct record *topic_partition_take(struct topic_partition *p, const struct reco
 /* Call it before take or pass, with the offset that came. Returns how many of the offsets from
  * expected to this one were removed unread: those below first, where the log begins now. The other
  * missing ones are markers of transactions, or were compacted away. first -1 (not known): expected
- * stays until it is. Returns -1 when the log's end (-1: not known) is below what was read: the
- * offsets went back. */
+ * stays until it is. -1: the log's end (end; -1: not known) is below what was read: the offsets
+ * went back. */
 int64_t topic_partition_removed(struct topic_partition *p, int64_t offset, int64_t first,
                                 int64_t end);
 /* The end of the partition was read. */

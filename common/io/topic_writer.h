@@ -15,12 +15,11 @@ struct topic_writer;
 struct topic_writer_options {
     struct kafka_options kafka;
     /* 0: 7,000. After that a record is reported ERR_UNKNOWN. Any other value is also TCP's user
-     * timeout (RFC 9293 section 3.8.3), so that the kernel does not send the record once a cut
-     * network is back. */
+     * timeout (RFC 9293 section 3.8.3): the kernel sends nothing once a cut network is back. */
     int message_timeout_ms;
-    /* A record waits 5 ms for others: a batch costs the broker about as much as one record. False
-     * where somebody waits for the record: ingest (GitHub, a job), the router (a dispatch), tools
-     * (an operator). */
+    /* A record waits 5 ms for others: a batch costs the broker about as much as one record. Not
+     * where somebody waits: ingest (GitHub, a job), the router (a dispatch), tools (an operator).
+     */
     bool lingers;
     bool own_thread;   /* a thread of the writer serves the reports; else topic_writer_poll does */
     struct wake *wake; /* woken when reports wait for topic_writer_poll; borrowed, may be NULL */
@@ -45,8 +44,7 @@ struct new_record {
     struct str key;                /* ptr NULL: none */
     struct str value;              /* ptr NULL: a tombstone */
     const struct headers *headers; /* NULL: none */
-    /* The partition, whatever the key: 1 is the first; the last one when the topic has fewer.
-     * 0: chosen from the key. */
+    /* The partition, from 1, whatever the key (the last if there are fewer); 0: by the key. */
     int slot;
 };
 

@@ -42,7 +42,7 @@ struct json_scanner {
 
 /* The functions below take the position where a thing begins and give the one behind it. NULL: the
  * text is refused, or a want stopped the scan. */
-static position scan_refuse(struct json_scanner *s, position at, const char *reason)
+static position refuse(struct json_scanner *s, position at, const char *reason)
 {
     (void)why_set(s->why, ERR_REFUSE, "JSON, byte %zu: %s", (size_t)(at - s->begin), reason);
     return NULL;
@@ -117,7 +117,7 @@ static size_t character(struct json_scanner *s, position p, struct string *strin
             fault = *p < ' ' ? "control character" : "invalid UTF-8";
     }
     if (n == 0 || (fault && !s->rules->nul_in_others)) {
-        (void)scan_refuse(s, p, fault);
+        (void)refuse(s, p, fault);
         return 0;
     }
     return n;
@@ -133,7 +133,7 @@ static position string(struct json_scanner *s, position p, struct string *ret)
             p += n;
         } while (n == CHUNK);
         if (p == end)
-            return scan_refuse(s, p, "a string without its end");
+            return refuse(s, p, "a string without its end");
         if (*p == '"')
             break;
         n = character(s, p, ret);
@@ -244,13 +244,13 @@ static position member(struct json_scanner *s, position p, want_set inner, size_
 {
     struct string string_of_name;
     if (!is_at(s, p, '"'))
-        return scan_refuse(s, p, "the name of a member is missing");
+        return refuse(s, p, "the name of a member is missing");
     position at = p;
     p = string(s, p, &string_of_name);
     if (!p)
         return NULL;
     if (s->rules->max_members && ++s->n_members > s->rules->max_members)
-        return scan_refuse(s, at, "too many members");
+        return refuse(s, at, "too many members");
     want_set wants = 0;
     if (inner || s->rules->reject_duplicates) {
         struct str name = string_text(s, &string_of_name, true);
@@ -264,7 +264,7 @@ static position member(struct json_scanner *s, position p, want_set inner, size_
     }
     p = spaces(s, p);
     if (!is_at(s, p, ':'))
-        return scan_refuse(s, p, "a colon is missing");
+        return refuse(s, p, "a colon is missing");
     return value(s, spaces(s, p + 1), wants, index);
 }
 
@@ -284,10 +284,10 @@ static position object(struct json_scanner *s, position p, want_set inner, size_
         p = spaces(s, p + 1);
     }
     if (!is_at(s, p, '}'))
-        return scan_refuse(s, p, "a comma or the end of an object is missing");
+        return refuse(s, p, "a comma or the end of an object is missing");
     size_t n = s->n_names - n_outer;
     if (n && !names_differ(s->names + n_outer, n))
-        return scan_refuse(s, p, "a member name twice in this object");
+        return refuse(s, p, "a member name twice in this object");
     s->n_names = n_outer;
     return p + 1;
 }
@@ -306,8 +306,7 @@ static position array(struct json_scanner *s, position p, want_set inner)
             break;
         p = spaces(s, p + 1);
     }
-    return is_at(s, p, ']') ? p + 1
-                            : scan_refuse(s, p, "a comma or the end of an array is missing");
+    return is_at(s, p, ']') ? p + 1 : refuse(s, p, "a comma or the end of an array is missing");
 }
 
 /* At least one digit. */
@@ -316,7 +315,7 @@ static position digits(struct json_scanner *s, position p)
     position start = p;
     while (p < s->end && *p >= '0' && *p <= '9')
         p++;
-    return p > start ? p : scan_refuse(s, p, "a digit is missing");
+    return p > start ? p : refuse(s, p, "a digit is missing");
 }
 
 static position number(struct json_scanner *s, position p)
@@ -324,7 +323,7 @@ static position number(struct json_scanner *s, position p)
     position start = p += *p == '-';
     p = digits(s, p);
     if (p && *start == '0' && p - start > 1)
-        return scan_refuse(s, start, "a number that begins with 0");
+        return refuse(s, start, "a number that begins with 0");
     if (p && is_at(s, p, '.'))
         p = digits(s, p + 1);
     if (p && (is_at(s, p, 'e') || is_at(s, p, 'E'))) {
@@ -344,7 +343,7 @@ static position literal(struct json_scanner *s, position p, enum json_type *type
         if ((size_t)(s->end - p) >= n && memcmp(p, names[*type], n) == 0)
             return p + n;
     }
-    return scan_refuse(s, p, "no value of JSON");
+    return refuse(s, p, "no value of JSON");
 }
 
 /* Tells those who want it what is at p. */
@@ -354,9 +353,9 @@ static position want_report(struct json_scanner *s, position p, want_set wants, 
     for (; wants; wants &= wants - 1) {
         size_t w = (size_t)__builtin_ctzll(wants);
         if (nul && !s->wants[w].free_text)
-            return scan_refuse(s, p,
-                               "NUL in a string, or half of a surrogate pair, in a field that is "
-                               "read");
+            return refuse(s, p,
+                          "NUL in a string, or half of a surrogate pair, in a field that is "
+                          "read");
         if (!s->wants[w].found(s->opaque, w, type, text, index)) {
             s->stopped = true;
             return NULL;
@@ -372,9 +371,9 @@ static position value(struct json_scanner *s, position p, want_set wants, size_t
     enum json_type type;
     position end;
     if (p == s->end)
-        return scan_refuse(s, p, "a value is missing");
+        return refuse(s, p, "a value is missing");
     if ((*p == '{' || *p == '[') && s->depth == JSON_MAX_DEPTH)
-        return scan_refuse(s, p, "nested too deeply");
+        return refuse(s, p, "nested too deeply");
     switch (*p) {
     case '{':
         type = JSON_SCAN_OBJECT;
@@ -409,10 +408,10 @@ static position json_text(struct json_scanner *s)
 {
     position p = spaces(s, s->begin);
     if (!is_at(s, p, '{'))
-        return scan_refuse(s, p, "not an object");
+        return refuse(s, p, "not an object");
     p = value(s, p, s->all, 0);
     p = p ? spaces(s, p) : NULL;
-    return !p || p == s->end ? p : scan_refuse(s, p, "something behind the object");
+    return !p || p == s->end ? p : refuse(s, p, "something behind the object");
 }
 
 enum err json_scan(struct str text, const struct json_rules *rules, const struct json_want *wants,

@@ -173,9 +173,8 @@ static void letter_written(void *opaque, enum err err, const struct topic_positi
 static void hand_over(struct letter *l)
 {
     struct why why;
-    const struct new_record record = {
-        l->o->topics->name[l->topic], l->key, l->value, &l->headers, l->slot,
-    };
+    const char *topic = l->o->topics->name[l->topic];
+    const struct new_record record = { topic, l->key, l->value, &l->headers, l->slot };
     enum err err = topic_writer_put(l->o->writer, &record, letter_written, l, &why);
     if (err)
         not_stored(l, err, why.text);

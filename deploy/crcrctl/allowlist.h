@@ -14,8 +14,7 @@ struct allowlist_read {
     char *text, *source, sha[65];
     int64_t fetched_ms;
     struct demotions *demotions; /* in force; NULL: none */
-    size_t unreadable; /* records that could not be read; the version before them stays, as in the
-                          daemons */
+    size_t unreadable;           /* records; the version before them stays, as in the daemons */
 };
 
 /* Reads the topic from its beginning. *ret must be cleared, also after an error. */

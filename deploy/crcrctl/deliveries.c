@@ -37,8 +37,7 @@ static struct str member_text(const json_t *row, const char *name)
 }
 
 /* One attempt. Newest first: the first attempt of a GUID that is met is its newest. */
-static void attempt_add(struct deliveries *d, const json_t *row, int64_t id, int64_t at_ms,
-                        int64_t now_ms)
+static void add(struct deliveries *d, const json_t *row, int64_t id, int64_t at_ms, int64_t now_ms)
 {
     int64_t status = json_integer_value(json_object_get(row, "status_code"));
     struct str guid = member_text(row, "guid");
@@ -87,7 +86,7 @@ enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms,
             *older = at_ms < since_ms;
         if (err || *older)
             break;
-        attempt_add(d, row, id, at_ms, now_ms);
+        add(d, row, id, at_ms, now_ms);
     }
     json_decref(rows);
     return err;

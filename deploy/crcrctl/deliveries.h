@@ -44,8 +44,7 @@ void deliveries_clear(struct deliveries *d);
  * is malformed. */
 enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms, int64_t now_ms,
                         bool *older, struct why *why) MUST_CHECK;
-/* Delivered ones count as missing, too: for a Kafka that lost records after they were answered 2xx.
- */
+/* Delivered ones count as missing, too: for a Kafka that lost what was answered with 2xx. */
 void deliveries_doubt(struct deliveries *d);
 /* NULL: unknown. */
 struct delivery *deliveries_find(const struct deliveries *d, struct str guid);

@@ -24,8 +24,7 @@ struct redeliver_loop {
  * that left nothing missing; but all of look_ms once a day, and until there was such a round. */
 int64_t redeliver_loop_begin(struct redeliver_loop *loop, int64_t now_ms);
 /* How long to wait after the round. err: how it ended; failed: payloads that could not be
- * published. After a round that left something missing: 30 s, doubled each time, at most every_ms.
- */
+ * published. If something is missing still: 30 s, doubled each time, at most every_ms. */
 int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t failed);
 
 #endif

@@ -1,8 +1,7 @@
-/* Which records `crcrctl replay` writes again, and with which headers. A replay has an id. Its
- * records carry it (`replay`) and the original's offset (`replay_of`), so that a replay is never
- * replayed itself. A replay that was stopped starts again under its id (--resume): for the claims
- * of --again it is the same replay, and what it wrote before is not sent again. PURE but for the
- * verb. */
+/* Which records `crcrctl replay` writes again, with which headers. A replay has an id. Its records
+ * carry it (`replay`) and the original's offset (`replay_of`): a replay is never replayed itself.
+ * One that was stopped starts again under its id (--resume): for the claims of --again it is the
+ * same replay, and what it wrote before is not sent again. PURE but for the verb. */
 #ifndef CRCR_CTL_REPLAY_H
 #define CRCR_CTL_REPLAY_H
 

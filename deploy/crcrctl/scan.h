@@ -22,8 +22,7 @@ struct scan {
  * does not answer, also in the middle; ERR_STOP: a topic is missing (named). */
 enum err scan_run(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                   struct why *why) MUST_CHECK;
-/* The same for a caller that needs every record: ERR_REFUSE when a signal ended it early (not with
- * follow). */
+/* The same for who needs every record: ERR_REFUSE when a signal ended it (not with follow). */
 enum err scan_all(struct scan *s, const struct ctl *ctl, scan_fn *found, void *opaque,
                   struct why *why) MUST_CHECK;
 

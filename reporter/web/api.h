@@ -36,8 +36,7 @@ struct api_delivery {
     const struct demotions *demoting;        /* by pull requests; NULL: none */
     /* For the timeline: how long a dispatch or a job may be silent. 0: no timeline. */
     int64_t silent_ms;
-    /* For the timeline: for each dispatch the commit's check run as last sent; NULL: there is none.
-     */
+    /* For the timeline: the commit's check run of each dispatch as last sent; NULL: none. */
     const char *const *checks;
     const bool *silent; /* in the list: for each dispatch whether it has no report; NULL: none */
 };

@@ -28,8 +28,8 @@ enum err live_new(struct live **ret, const struct web_view *view, struct role_ct
 void live_free(struct live *l);
 
 /* Answers x with what ask names, once it is rendered. Takes over ask, which has no fault. When 100
- * answers wait for rendering, the newest of the address with most of them gets 503. On the server's
- * thread, as live_wait. */
+ * answers wait, the newest of the address with most of them gets 503. On the server's thread, as
+ * live_wait. */
 void live_ask(struct live *l, struct http_exchange *x, struct path_ask *ask);
 /* Answers x with an event as soon as one of the paths in its parameters `of` (at most 8) has
  * another digest than x says. 404: one of them is no path. At most 2,000 requests wait; beyond that

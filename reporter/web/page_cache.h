@@ -40,8 +40,7 @@ struct page *page_cache_get(struct page_cache *c, struct str key);
 /* The digest that names a body. */
 void page_etag(char to[PAGE_ETAG_SIZE], struct str body);
 /* Whether known contains that etag. known: If-None-Match (RFC 9110 section 13.1.2), with quotes,
- * several of them, or marked weak by a proxy that compresses; or the bare digests of Last-Event-ID.
- */
+ * several, or marked weak by a proxy that compresses; or the bare digests of Last-Event-ID. */
 bool page_is_known(const char *etag, struct str known);
 
 #endif

@@ -32,8 +32,7 @@ void pipeline_look_init(struct pipeline_look *look);
 /* Before the next look: clears the results. Those of LOOK_ALL only with ends. */
 void pipeline_look_begin(struct pipeline_look *look, bool ends);
 void pipeline_look_clear(struct pipeline_look *look);
-/* The members of both answers that only a look at Kafka changes, for pipeline_put and health_put.
- */
+/* The members of both that only a look at Kafka changes, for pipeline_put and health_put. */
 void pipeline_look_put(struct buf *pipeline, struct buf *health, const struct pipeline_look *look,
                        const struct topics *topics);
 
@@ -44,9 +43,8 @@ struct pipeline_view {
     int64_t now_ms;
     const struct dlq *dlq;          /* the open entries, newest first; NULL: not read yet */
     const struct dispatch_day *day; /* NULL: not read yet */
-    bool caught_up; /* the allowlist below is the one in force; false: the topic is still being read
-                     */
-    const char *sha; /* "": there is none */
+    bool caught_up;                 /* the allowlist below is in force; false: it is being read */
+    const char *sha;                /* "": there is none */
     int64_t repositories;
     const char *redis_error; /* why the members below are unknown; "": they are known */
     int64_t fetched_ms;      /* when the allowlist was last fetched; 0: never */

@@ -9,8 +9,7 @@
 
 #define READER_OF_MAX 8 /* paths of one waiting request */
 
-/* An address that requests come from. Forgotten when it has no request in hand and its pause is
- * over. */
+/* An address that requests come from. Forgotten without a request, after its pause. */
 struct client {
     size_t readers, asking, waiting; /* in hand; how many of them are in each list */
     int64_t rests_until_ms;          /* monotonic: no look for it before (its pause, live.h) */

@@ -45,7 +45,7 @@ struct since {
     struct flaky_row *flaky;   /* the flakiest first */
     size_t n_failing, n_flaky;
 };
-/* jobs: of one downstream, in any order, marked by jobs_mark_replaced (aggregate.h). jobs and main
+/* jobs: of one downstream, in any order, marked by jobs_mark_replaced (aggregate.h). They and main
  * must outlive ret. */
 void since_init(struct since *ret, const struct result_record *jobs, size_t n,
                 const struct main_list *main);
