@@ -24,7 +24,7 @@ bool callback_body_read(struct str body, struct str attempt, struct callback_bod
     ret->fields_valid = !callback_parse(body, attempt, &ret->fields, &ret->fault);
     if (ret->fields_valid)
         return true;
-    /* A second look, only at what will be refused: is it the JSON, or what it says? */
+    /* Scans a refused body again: is it the JSON, or its content? */
     const struct json_rules rules = { .reject_duplicates = true,
                                       .max_members = CALLBACK_MAX_MEMBERS,
                                       .nul_in_others = true };

@@ -14,7 +14,7 @@
 #define HELD_US     (HELD_MIN * 60 * SECOND_US)
 #define SECONDS(us) (int)(((us) + SECOND_US - 1) / SECOND_US)
 
-/* A bucket is one number: when it will be full again. Before that it lacks so much of HELD_US. */
+/* A bucket is one number: when it will be full again. Until then so much of HELD_US is missing. */
 struct rate_buckets {
     int64_t requests_full_us, bytes_full_us;
     int64_t day, day_bytes; /* days since 1970 */
@@ -56,7 +56,7 @@ static struct rate_buckets *buckets_of(struct callback_rate *rate, struct str re
     return table_make(&rate->by_repo, str_of(name));
 }
 
-/* When a bucket would be full again after so much was taken from it. */
+/* When the bucket is full again after taking so much from it. */
 static int64_t full_after(int64_t full_us, int64_t taken, int64_t holds, int64_t now_us)
 {
     return (full_us > now_us ? full_us : now_us) + taken * HELD_US / holds;

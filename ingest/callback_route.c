@@ -153,7 +153,8 @@ static bool step_rate(struct visit *t)
 
 /* ---- 5, 6, 7: body, fields, provenance ------------------------------------------------------- */
 
-/* Only now: parsing costs, and whoever has a token of the issuer could have us do it. */
+/* Not before this step: parsing costs CPU, and anybody with a token of the issuer could make us do
+ * it. */
 static bool step_body(struct visit *t)
 {
     run_claims_read(t->issuer, jwt_claims(t->token), &t->run);
@@ -197,8 +198,9 @@ static void dispatch_look(struct redis *redis, struct str delivery, struct str r
         ret->result = epoch->type == REDIS_NIL ? LOOKUP_NO_EPOCH : LOOKUP_NONE;
 }
 
-/* Redis knows of no such dispatch, and any delivery id of this minute may be made up: few of these
- * are stored, small ones. Redis is unavailable after all: accepted, as in provenance_of_lookup. */
+/* Redis knows no such dispatch, and a client can make up a delivery id of this minute: only a few
+ * of these are stored, small ones. If Redis turns out to be unavailable: accepted, as in
+ * provenance_of_lookup. */
 static bool pending_check(struct visit *t)
 {
     static const struct rate_limit limit = { .requests = PENDING_A_MINUTE,
@@ -281,7 +283,8 @@ static void visit_publish(struct visit *t)
     responder_publish(o->responder, &t->request, &publication);
 }
 
-/* Publishes or refuses: the exchange is gone afterwards. False: it must wait for keys first. */
+/* Takes the callback through all steps: published or refused, the exchange is gone. False: it must
+ * wait for keys first. */
 static bool steps_run(const struct callback_worker *worker, struct http_exchange *x,
                       int64_t started_us)
 {
@@ -297,7 +300,7 @@ static bool steps_run(const struct callback_worker *worker, struct http_exchange
     bool accepted = true;
     for (size_t i = 0; accepted && i < sizeof(steps) / sizeof(steps[0]); i++)
         accepted = steps[i](t);
-    /* It may wait for them, and this worker may not. */
+    /* The callback may wait for the keys, but not on this worker. */
     bool must_wait = t->keys_missing && worker->queue == &worker->route->ready;
     if (accepted)
         visit_publish(t);

@@ -176,8 +176,7 @@ static enum err http_start(struct service *s, const struct config *c, struct why
     return err;
 }
 
-/* Builds everything; the port is open afterwards, and what comes before Kafka is there is answered
- * 503. */
+/* Builds everything. The port is open afterwards; until Kafka answers, requests get 503. */
 static enum err service_start(struct daemon_ctx *ctx, bool check_only, void **opaque,
                               struct why *why)
 {
@@ -212,9 +211,9 @@ static void gauges_set(struct service *s)
         metrics_set(m, INGEST_JWKS_AGE, METRIC_LABELS(issuer), age_s);
 }
 
-/* Ready means: the brokers answer and have our topics; neither Redis nor GitHub nor an allowlist is
- * needed to take webhooks. A topic that is missing at the start ends the role; one that goes later
- * may be a broker that is finding its feet. ERR_STOP: the producer is beyond help. */
+/* Ready: the brokers answer and have our topics. Webhooks need neither Redis nor GitHub nor an
+ * allowlist. A topic that is missing at the start ends the role; one that is missing later may be a
+ * broker that has just started. ERR_STOP: the producer cannot go on. */
 static enum err broker_check(struct service *s, struct role_ctx *role, struct why *why)
 {
     if (topic_writer_fatal(s->responder.writer, why))
@@ -229,7 +228,7 @@ static enum err broker_check(struct service *s, struct role_ctx *role, struct wh
     return OK;
 }
 
-/* What was accepted is answered from Kafka's report, or by the deadline. */
+/* Accepted requests are answered by Kafka's report, or by the deadline. */
 static void drain(struct service *s, struct role_ctx *role)
 {
     struct wake *wake = role_wake(role);

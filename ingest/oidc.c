@@ -62,7 +62,7 @@ static void keyset_release(struct keyset *keys)
     free(keys);
 }
 
-/* With the lock held. Failed ones are tried again soon, good ones renewed now and then. */
+/* With the lock held. A failed fetch is tried again soon; good keys are renewed now and then. */
 static bool fetch_is_due(const struct issuer *i, int64_t now_ms)
 {
     if (i->fetching)
@@ -181,8 +181,8 @@ static bool has_key(const struct issuer *i, struct str kid)
     return i->keys && jwks_has(i->keys->jwks, kid);
 }
 
-/* The issuer's keys, fetched if they are not there or lack kid. NULL: kid may be one of its keys,
- * but it could not be asked. */
+/* The issuer's keys; they are fetched if they are missing, or lack kid. NULL: kid may be one of its
+ * keys, but the issuer could not be asked. */
 static struct keyset *keyset_get(struct issuer *i, struct str kid, int wait_ms)
 {
     pthread_mutex_lock(&i->oidc->lock);

@@ -76,7 +76,7 @@ bool delivery_time(struct str delivery, int64_t *wall_ms)
     return true;
 }
 
-/* A clock that is ahead of ours counts as recent, but only as far. */
+/* If GitHub's clock is ahead of ours, the delivery counts as recent, within the same limit. */
 static bool is_recent(struct str delivery, int64_t now_ms)
 {
     int64_t at_ms;

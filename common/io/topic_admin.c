@@ -60,7 +60,7 @@ void topic_admin_free(struct topic_admin *a)
     free(a);
 }
 
-/* What came too late for the last question is no answer to the next one. */
+/* Drops answers that came too late for an earlier question. */
 static void late_answers_drop(struct topic_admin *a)
 {
     rd_kafka_event_t *late;
@@ -169,7 +169,7 @@ static void detail(struct topic_report *report, enum topic_state state, const ch
              should);
 }
 
-/* Numbers of which more keeps more; -1 is without limit. */
+/* Settings whose larger value keeps more; -1 is no limit. */
 static bool is_wider(const char *name, const char *is, const char *should)
 {
     static const char *const widening[] = { "retention.ms", "retention.bytes",
@@ -309,8 +309,7 @@ enum err topic_admin_compare(struct topic_admin *a, const struct topic_specs *sp
 
 /* ---- lag ------------------------------------------------------------------------------------ */
 
-/* One group's answer: into its part of lags, which are as many for each group as list has
- * partitions. */
+/* Writes the answer for one group into its part of lags (one entry for each partition of list). */
 static enum err committed_note(rd_kafka_event_t *event, const char *const *groups, size_t n_groups,
                                const rd_kafka_topic_partition_list_t *list,
                                struct partition_lag *lags, struct why *why)
@@ -342,10 +341,10 @@ static enum err committed_note(rd_kafka_event_t *event, const char *const *group
     return OK;
 }
 
-/* What the groups have committed of list's partitions, group after group; -1: nothing. All are
- * asked at once: a broker that freezes while such a question waits ends the process
- * (librdkafka#5397). So does a coordinator that comes back after librdkafka gave a question up. So
- * it never does: we go on without an answer, and drop it when it comes after all. */
+/* The groups' committed offsets of list's partitions, group after group; -1: none. All are asked at
+ * once. librdkafka must never give such a question up: a broker that hangs meanwhile
+ * (librdkafka#5397), or a coordinator that comes back afterwards, would end the process. So we go
+ * on without an answer, and drop it when it comes after all. */
 static enum err ask_committed(struct topic_admin *a, const char *const *groups, size_t n_groups,
                               const rd_kafka_topic_partition_list_t *list,
                               struct partition_lag *lags, struct why *why)
@@ -384,8 +383,8 @@ static enum err ask_committed(struct topic_admin *a, const char *const *groups, 
     return err;
 }
 
-/* What retention has deleted is not waiting any more. Of a topic made anew, with an end before what
- * was committed, all is read. */
+/* Records that retention deleted do not count. A topic that was created again, and ends before the
+ * committed offset, is read from its beginning. */
 static void set_ends(struct partition_lag *p, const struct topic_end *end)
 {
     bool there = p->committed > end->first && p->committed <= end->end;
@@ -395,7 +394,7 @@ static void set_ends(struct partition_lag *p, const struct topic_end *end)
     p->lag = end->end - (there ? p->committed : end->first);
 }
 
-/* Ends are asked for last: what a group commits meanwhile must not be behind them. */
+/* Asks for the ends last: a group may commit meanwhile, but not beyond them. */
 enum err topic_admin_lag(struct topic_admin *a, const char *const *groups, size_t n_groups,
                          const char *const *topics, size_t n_topics, struct partition_lag **ret,
                          size_t *n, struct why *why)

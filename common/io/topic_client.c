@@ -10,8 +10,8 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 
-/* For every client; a producer passes over those of fetches. A broker that comes back is found
- * within 2 s (librdkafka: 10 s). */
+/* For every client; a producer ignores those for fetches. A broker that comes back is found within
+ * 2 s (librdkafka: 10 s). */
 static const topic_setting common_settings[] = {
     { "reconnect.backoff.ms", "100" },
     { "reconnect.backoff.max.ms", "2000" },
@@ -71,7 +71,7 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
 
     if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
         atomic_store(&c->unavailable, true);
-        return; /* its text says less than the errors of the brokers before it */
+        return; /* says less than the brokers' errors before it */
     }
     if (err == RD_KAFKA_RESP_ERR__FATAL) {
         rd_kafka_fatal_error(rk, fatal, sizeof(fatal));
@@ -303,7 +303,7 @@ static enum err ask_ends(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, 
         list->elems[i].offset = where;
     rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(rk, list, timeout_ms);
     const rd_kafka_topic_partition_t *first = &list->elems[0], *last = &list->elems[list->cnt - 1];
-    if (code) /* of all of them; which it was librdkafka does not say */
+    if (code) /* for all of them; librdkafka does not say which one failed */
         return why_set(why, ERR_RETRY,
                        "cannot get the ends of the %d partitions of %s%s: %s: is each one's leader "
                        "running?",

@@ -36,9 +36,9 @@ struct topic_follower {
     struct topic_follower_seen seen;
     /* Monotonic. */
     int64_t moved_ms;   /* when a record or an end came last */
-    int64_t awaited_ms; /* when one came last that was there at the start */
+    int64_t awaited_ms; /* when the last of the records came that were there at the start */
     int64_t asked_ms;   /* topic_follower_stalled */
-    int times_behind;   /* in a row that there was more when it asked */
+    int times_behind;   /* how often in a row the brokers said that there is more */
 };
 
 static bool is_behind(const struct progress *p)
@@ -57,8 +57,8 @@ static struct progress *progress_of(const struct topic_follower *f, const char *
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-/* From times to offsets. A partition without a later record starts at its end, which is asked for
- * before: librdkafka would look for it when it fetches, and pass over what came meanwhile. */
+/* From times to offsets. A partition without a later record starts at the end that was asked for
+ * before: librdkafka would look for the end when it fetches, and miss what came meanwhile. */
 static enum err offsets_of_times(struct topic_follower *f, struct why *why)
 {
     struct topic_end *ends = mem_alloc((size_t)f->partitions->cnt, sizeof(*ends));
@@ -96,7 +96,7 @@ static enum err find_offsets(struct topic_follower *f, bool once, struct why *wh
     }
 }
 
-/* Assigns what is left of the topic, or of the next one that has something. */
+/* Assigns the rest of this topic, or the next topic that has records. */
 static void assign_topic(struct topic_follower *f)
 {
     rd_kafka_topic_partition_list_t *left = rd_kafka_topic_partition_list_new(16);
@@ -209,7 +209,7 @@ void topic_follower_free(struct topic_follower *f)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Of a record or the end of a partition. True when it is to be handed out. */
+/* Notes a record, or the end of a partition. True: it is a record to hand out. */
 static bool message_note(struct topic_follower *f, const rd_kafka_message_t *message)
 {
     const char *topic = rd_kafka_topic_name(message->rkt);
@@ -222,8 +222,7 @@ static bool message_note(struct topic_follower *f, const rd_kafka_message_t *mes
     bool wanted =
         !message->err && (p->from <= 0 || rd_kafka_message_timestamp(message, NULL) >= p->from);
     if (f->to_ends) {
-        /* An end below ours is that of a leader that is not up to date yet: what is missing comes.
-         */
+        /* An end below ours: that leader is not up to date yet, the rest will come. */
         wanted = wanted && message->offset < p->end;
         at = at < p->end ? at : p->end;
         at = at > p->at ? at : p->at;

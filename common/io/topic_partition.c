@@ -58,7 +58,7 @@ static void go_back(struct topic_partition *p, int64_t offset)
     p->committing = -1;
 }
 
-/* What came at offset was read; next comes that. */
+/* The offset was read; the next one is expected now. */
 static void go_on(struct topic_partition *p, int64_t offset, int64_t next)
 {
     if (offset < p->next)

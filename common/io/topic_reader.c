@@ -159,7 +159,7 @@ static void on_committed(rd_kafka_t *rk, rd_kafka_resp_err_t err,
     }
 }
 
-/* Sends what is due, and takes the answers to what was sent before; nothing while the group is
+/* Sends the commits that are due, and takes the answers to earlier ones. Nothing while the group is
  * being joined. */
 static void commit(struct topic_reader *r)
 {
@@ -232,7 +232,7 @@ static void revoked(struct topic_reader *r, const rd_kafka_topic_partition_list_
         r->revoking = false;
         free(positions);
     }
-    if (!lost) { /* in vain: others read again what was done, which is harmless */
+    if (!lost) { /* if it fails, others repeat what was done: harmless */
         int64_t left, deadline = clock_mono_ms() + COMMIT_WAIT_MS;
         commit(r);
         /* rd_kafka_commit would wait for ever when the broker is gone. */
@@ -350,8 +350,8 @@ static bool leave(struct topic_reader *r)
 
     while (!may_go(r) && clock_mono_ms() < deadline)
         (void)serve(r);
-    /* Closed while an assignment is under way, librdkafka (2.0.2; its issue 4527) may wait for ever
-     * for what became of it. So all is given back first. */
+    /* Closed during an assignment, librdkafka (2.0.2; its issue 4527) may wait for ever for its
+     * result. So all partitions are given back first. */
     rd_kafka_unsubscribe(r->client.rk);
     deadline = clock_mono_ms() + GIVEN_MS;
     while ((serve(r) || r->state.now) && clock_mono_ms() < deadline)

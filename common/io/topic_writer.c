@@ -19,7 +19,7 @@
 #define CLOSE_MS           1000  /* for the reports of what topic_writer_free purges */
 #define LATE_MS            30000 /* records time out for so long: a new producer */
 #define LATE_GAP_MS        15000 /* between two that belong together */
-#define STUCK_MS           30000 /* a broken one that has not reported all by then: the daemon ends */
+#define STUCK_MS           30000 /* a broken producer that has not reported all by then ends the daemon */
 
 struct topic_writer {
     struct topic_client client; /* first: librdkafka's opaque; its rk may be replaced */
@@ -39,16 +39,15 @@ struct topic_writer {
     int64_t broken_ms;          /* monotonic: since when; the polling thread's */
 };
 
-/* Goes with each message whose writer wants to know, or says where it belongs. */
+/* Goes with a message that has a callback or a fixed partition. */
 struct write_report {
     topic_written_fn *done; /* may be NULL */
     void *opaque;
     int slot; /* the partition, from 1; 0: by its key */
 };
 
-/* What the broker said, and what follows from it; all else leaves unknown what happened. Refused is
- * only what is wrong with this one record: where we may not write yet, or what is not there yet, is
- * no reason to give a record up. */
+/* The broker's error, and ours. Any other leaves unknown what happened. REFUSE only if this one
+ * record is wrong: a missing right or topic is no reason to give a record up. */
 static const struct {
     rd_kafka_resp_err_t said;
     enum err err;
@@ -98,8 +97,8 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
         note_late(w, clock_mono_ms());
     if (message->err) {
         err = err_of(message->err, ERR_UNKNOWN);
-        /* Not rd_kafka_message_errstr: for a producer that is the value, and not even terminated.
-         * The fatal error rather than "purged". */
+        /* Not rd_kafka_message_errstr: for a producer it points at the value, which is not even
+         * terminated. The fatal error rather than "purged". */
         reason =
             rd_kafka_fatal_error(rk, fatal, sizeof(fatal)) ? fatal : rd_kafka_err2str(message->err);
     } else if (message->offset < 0) {
@@ -122,7 +121,7 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
 
 /* ---- the producer ---------------------------------------------------------------------------- */
 
-/* How many partitions there are only librdkafka knows at the moment of writing. */
+/* Only librdkafka knows the number of partitions, at the moment of writing. */
 static int32_t partition_of(const rd_kafka_topic_t *topic, const void *key, size_t key_len,
                             int32_t n, void *topic_opaque, void *message_opaque)
 {
@@ -221,7 +220,7 @@ static void renew(struct topic_writer *w)
         return;
     atomic_store(&w->late_ms, 0);
     atomic_store(&w->broken, false);
-    /* Apart: it takes as long as a name server that one of its threads waits for. */
+    /* On a thread of its own: it can take as long as a name server that does not answer. */
     if (pthread_create(&thread, NULL, destroy, old))
         destroy(old);
     else

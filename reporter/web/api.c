@@ -134,7 +134,7 @@ static bool is_listed(const struct api_delivery *delivery, size_t job)
     return false;
 }
 
-/* Those that were dispatched to, then those of which only jobs are known here. */
+/* First the downstreams with a dispatch, then those known only by their jobs. */
 static void put_downstreams(struct buf *to, const struct api_delivery *delivery, put_fn *put)
 {
     json_put_begin(to, "downstreams", '[');

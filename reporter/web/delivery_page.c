@@ -21,7 +21,7 @@
 #define PR_JOBS       400 /* of each delivery */
 #define LABELS_BYTES  8192
 
-/* Of each dispatch what was last sent of its commit's aggregate check run. */
+/* For each dispatch the aggregate check run of its commit, as last sent. */
 static enum err checks_get(struct redis *r, const struct dispatch_view *dispatches, size_t n,
                            const char **ret, struct why *why)
 {
@@ -89,8 +89,8 @@ static enum err delivery_put(const struct web_view *w, struct str id, size_t lim
     return err;
 }
 
-/* Of an id of which only the beginning may be given: the delivery, or {"matches": [the first 20]}
- * where several begin so. Of those that have a dispatch the beginning is enough. */
+/* The delivery of an id, or of the beginning of one. {"matches": [the first 20]} if several begin
+ * so. Only deliveries with a dispatch are found by their beginning. */
 enum err delivery_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                        bool *known, struct why *why)
 {

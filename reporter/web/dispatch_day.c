@@ -58,7 +58,7 @@ static void dispatch_count(struct dispatch_day *d, const struct outcome *o)
         figures_add_time(&h->times, FIGURE_QUEUE, o->at_ms - o->received_ms);
 }
 
-/* As breaker_answered: whatever is an answer ends it, a refusal too. */
+/* As breaker_answered in gate.c: any answer ends it, also a refusal. */
 static void breaker_note(struct dispatch_day *d, const struct outcome *o)
 {
     bool answered = (o->outcome == OUTCOME_DISPATCHED || o->outcome == OUTCOME_FAILED) &&

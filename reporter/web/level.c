@@ -11,7 +11,7 @@
 
 #define DAY_MS 86400000
 
-/* What is asked of a repository at this level; NULL: nothing. The figures of L4 are shown. */
+/* The question for this level; NULL: none. L4's figures are shown. */
 static const char *question_of(int level)
 {
     return level == 2 ? "ready_for_l3" : level == 3 ? "stays_at_l3" : NULL;
@@ -29,8 +29,8 @@ static void history_put(const struct level_change *changes, size_t n, struct buf
     buf_putc(to, ']');
 }
 
-/* Figures from the newest jobs; *from_ms: where they begin, later than the window does when there
- * are more jobs than are kept. */
+/* Figures from the newest jobs. *from_ms: their beginning; later than the window's when there are
+ * more jobs than are kept. */
 static enum err figures_get(const struct web_view *w, struct str repo, int64_t now_ms,
                             int64_t *from_ms, struct level_figures *ret, struct why *why)
 {
@@ -48,8 +48,8 @@ static enum err figures_get(const struct web_view *w, struct str repo, int64_t n
     return OK;
 }
 
-/* What the figures of a repository say; nothing where nothing is asked of its level. *from_ms: as
- * figures_get. */
+/* Whether the figures meet the criteria; nothing if the level has none. *from_ms: as figures_get.
+ */
 static enum err verdict_get(const struct web_view *w, struct str repo, int level, int64_t now_ms,
                             int64_t *from_ms, struct level_verdict *ret, struct why *why)
 {

@@ -75,8 +75,8 @@ static void reader_refuse(struct live *l, struct reader *r, int status, const ch
     readers_wait_end(&l->readers, r);
 }
 
-/* Ends the wait of those who have waited long enough, and of all when we leave. Only what was
- * looked at meanwhile is known to be unchanged. */
+/* Ends the waits that were long enough, and all when we leave. Only a request that was looked at
+ * meanwhile is known to be unchanged. */
 static void tell_due(struct live *l, int64_t now_ms)
 {
     struct reader *r, *after;
@@ -103,8 +103,8 @@ static struct page *fresh(struct live *l, const struct path_ask *ask, int64_t no
     return page && now_ms - page->at_ms < FRESH_MS ? page : NULL;
 }
 
-/* Compares r with what it waits for, if all of that is as good as new, and ends the wait when
- * something is new to it or could not be read. */
+/* Compares r with the answers that it waits for, if all are fresh. Ends the wait if one is new to
+ * it or could not be read. */
 static void digests_compare(struct live *l, struct reader *r, int64_t now_ms)
 {
     char tags[TAGS_SIZE] = "", event[sizeof(CHANGED) + TAGS_SIZE];
@@ -165,12 +165,12 @@ static struct page *render(struct live *l, const struct path_ask *ask)
     }
     struct str text;
     text.ptr = buf_take(&body, &text.len);
-    /* Its end: who asked for a slow page meanwhile gets this one. */
+    /* The end of the rendering: all who asked for that page meanwhile get it. */
     return page_new(l->cache, status, text, clock_mono_ms());
 }
 
-/* Sees that the cache has an answer that is as good as new, and answers all who ask for the same
- * with it. True: it was rendered for that, and could be read. */
+/* Makes sure that the cache has a fresh answer, and answers all who ask for the same. True: it was
+ * rendered for that, and could be read. */
 static bool page_now(struct live *l, const struct path_ask *ask, const struct reader *same)
 {
     struct page *made = NULL;
@@ -210,7 +210,7 @@ static void readers_answer(struct live *l, struct reader *first, int64_t now_ms)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Renders what r waits for. Whoever makes that slow rests longest. */
+/* Renders what r waits for. The longer that takes, the longer its address pauses. */
 static void reader_look(struct live *l, struct reader *r)
 {
     int64_t began_ms = clock_mono_ms();
@@ -265,7 +265,7 @@ static void *live_main(void *arg)
 
 /* ---- the outside ----------------------------------------------------------------------------- */
 
-/* What is left once there is no thread, and nobody to answer. */
+/* Frees the rest when the thread has ended and all are answered. */
 static void live_destroy(struct live *l)
 {
     wake_clear(&l->wake);
@@ -335,8 +335,8 @@ void live_ask(struct live *l, struct http_exchange *x, struct path_ask *ask)
     wake_up(&l->wake);
 }
 
-/* What it waits for. Gives the fault: that is no path, or nothing, or too much, or what the path
- * does not accept; NULL: none. */
+/* Reads what x waits for. Returns the fault: no path, none at all, too many, or a parameter that
+ * the path does not accept; NULL: none. */
 static const char *of_parse(struct reader *r)
 {
     static const char none[] = "no such path";

@@ -41,8 +41,7 @@ struct pipeline {
     struct budget_rules rules;
     struct topic_admin *admin;
     struct redis *redis;
-    /* Of `dlq`, and of `dispatches`: what comes of one must not hide that the other stands still.
-     */
+    /* For `dlq` and for `dispatches`: records of one must not hide that the other has stalled. */
     struct topic_follower *follower[2];
     bool follows[2]; /* else Kafka has not said yet where it is */
     struct dlq open;
@@ -55,7 +54,7 @@ struct pipeline {
     size_t n_wants;
 };
 
-/* Whether to go on; asked between any two calls that may wait, which is the sign of life. */
+/* Whether to go on. Called between any two calls that may wait: it is also the sign of life. */
 static bool goes_on(struct pipeline *p)
 {
     atomic_store(p->alive_ms, clock_mono_ms());
@@ -77,8 +76,8 @@ static void found(const struct record *record)
     topic_look_note(record->user, record);
 }
 
-/* What waits of it for the groups that read it. lags: of the partition, n further on that of the
- * next group. */
+/* The records that wait for the groups that read this partition. lags: the partition's entry; n
+ * entries further the next group's. */
 static void groups_note(struct pipeline *p, enum topic topic, const struct partition_lag *lags,
                         size_t n)
 {
@@ -147,7 +146,7 @@ static enum err look_at_kafka(struct pipeline *p, struct why *why)
 
 /* ---- the two topics -------------------------------------------------------------------------- */
 
-/* Begins to read them, or begins anew where librdkafka reads no further. */
+/* Starts the follower, or a new one where librdkafka no longer reads. */
 static enum err follow_one(struct pipeline *p, enum followed one, struct why *why)
 {
     const char *topic = p->reporter->topics.name[one == OF_DLQ ? TOPIC_DLQ : TOPIC_DISPATCHES];
@@ -185,7 +184,7 @@ static bool is_read(const struct pipeline *p, enum followed one)
     return p->follows[one] && topic_follower_caught_up(p->follower[one]);
 }
 
-/* What has come. True when there may be more. */
+/* Takes the records that have come. True: there may be more. */
 static bool records_take(struct pipeline *p)
 {
     const struct record *record;
@@ -208,7 +207,7 @@ static bool records_take(struct pipeline *p)
 
 /* ---- a look ---------------------------------------------------------------------------------- */
 
-/* Who has a budget of their own: the owners of the upstream and of all that are listed. */
+/* The accounts with a budget: the owners of the upstream and of all listed repositories. */
 static size_t accounts_of(const struct pipeline *p, const struct allowlist *list, struct str *ret)
 {
     size_t n = 0, n_listed = list ? allowlist_size(list) : 0;

@@ -7,7 +7,7 @@
 
 #define OLDEST_MAX 32768 /* each byte of it may be escaped */
 
-/* What is shown of a record, in an object that is open: its position and whom it is for. */
+/* Members of a record, in an open object: its position and its downstreams. */
 static void put_record(struct buf *to, const char *position, const struct dlq_entry *e)
 {
     json_put_string(to, "position", position);
@@ -163,7 +163,7 @@ void pipeline_put(struct buf *to, const struct pipeline_view *v)
     buf_putc(to, '}');
 }
 
-/* Of each bucket that of the account that has least. In tokens. */
+/* For each bucket that of the account with least left. In tokens. */
 static void put_budget(struct buf *to, const struct pipeline_view *v)
 {
     int64_t limited_us = 0;

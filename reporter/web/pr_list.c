@@ -51,8 +51,9 @@ static bool is_wanted(const struct pr_query *query, const struct view_index_entr
            holds(str_of(text->title), query->text) || holds(str_of(text->author), query->text);
 }
 
-/* The jobs that a pull request is shown by, and their delivery: of its newest commit the newest
- * with jobs. (That it was closed is a delivery too, mostly without any.) Else the newest. */
+/* The jobs that stand for a pull request, and their delivery: the newest with jobs of its newest
+ * commit. (Closing it makes a delivery, too, mostly without jobs.) Otherwise the newest delivery.
+ */
 static enum err jobs_find(struct redis *r, const struct view_index *deliveries,
                           const char *head_sha, struct str *delivery, struct job_list *jobs,
                           struct why *why)
@@ -96,8 +97,9 @@ static enum err silent_find(const struct web_view *w, const struct api_delivery 
     return err;
 }
 
-/* By the jobs of all downstreams that count, and at L3 and L4 by who reported nothing: silent, or
- * not reached. Of more than were read nobody knows that they pass. */
+/* The state, from the jobs of all downstreams that count; at L3 and L4 also from those that
+ * reported nothing: silent, or not reached. If there are more than were read, it is not known that
+ * they pass. */
 static const char *state_of(const struct api_delivery *shown)
 {
     struct jobs_score score = score_of_downstream(shown->jobs, shown->n_jobs, STR_NONE);

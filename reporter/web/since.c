@@ -36,7 +36,7 @@ static bool has_failed(const struct result_record *job)
            (strcmp(conclusion, "failure") == 0 || strcmp(conclusion, "timed_out") == 0);
 }
 
-/* The results that say something, and their commits; gives how many. */
+/* Keeps the results that count, with their commits; returns how many. */
 static size_t seen_fill(const struct result_record *jobs, size_t n, const struct main_list *main,
                         struct table *commits, struct job_seen *to)
 {
@@ -100,7 +100,7 @@ static int by_name_and_commit(const void *a, const void *b)
     return order ? order : (left < right) - (left > right);
 }
 
-/* The commit that seen[*at] is of; *at moves past its results. end: of the job's. */
+/* The commit of seen[*at]; moves *at past its results. end: of the job's results. */
 static struct since_commit commit_next(const struct job_seen *seen, size_t *at, size_t end)
 {
     const struct commit *of = seen[*at].commit;

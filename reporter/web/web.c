@@ -129,8 +129,8 @@ static void live(void *opaque, struct http_exchange *x)
     live_wait(w->live, x);
 }
 
-/* All pages are one document: which page it is, its script reads from the path, and says it too
- * where there is none. */
+/* All pages are one document: its script reads from the path which page it is, and says so if there
+ * is none. */
 static void request_get(void *opaque, struct http_exchange *x)
 {
     struct web *w = opaque;
