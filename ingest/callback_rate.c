@@ -7,6 +7,7 @@
 #include "../common/base/mem.h"
 #include "../common/base/table.h"
 #include "../common/model/limits.h"
+#include "provenance.h"
 
 #define SECOND_US   INT64_C(1000000)
 #define DAY_US      (86400 * SECOND_US)
@@ -97,4 +98,18 @@ struct rate_wait callback_rate_take(struct callback_rate *rate, struct redis *re
     struct why why;
     *alone = !!rate_take(redis, RATE_CALLBACKS, repo, &rate->limit, bytes, &wait, &why);
     return *alone ? callback_rate_take_alone(rate, repo, bytes, clock_wall_ms() * 1000) : wait;
+}
+
+int callback_rate_pending(struct redis *redis, struct str repo, int64_t bytes)
+{
+    static const struct rate_limit limit = {
+        .requests = CALLBACK_PENDING_A_MINUTE,
+        .bytes = CALLBACK_PENDING_A_MINUTE * CALLBACK_PENDING_MAX_BYTES,
+        .period_s = 60,
+    };
+    struct rate_wait wait;
+    struct why why;
+    if (bytes > CALLBACK_PENDING_MAX_BYTES)
+        return PROVENANCE_GRACE_MS / 1000;
+    return rate_take(redis, RATE_PENDING, repo, &limit, bytes, &wait, &why) ? 0 : wait.seconds;
 }

@@ -24,4 +24,12 @@ struct rate_wait callback_rate_take(struct callback_rate *rate, struct redis *re
 struct rate_wait callback_rate_take_alone(struct callback_rate *rate, struct str repo,
                                           int64_t bytes, int64_t now_us);
 
+/* Callbacks of a delivery whose dispatch Redis does not know: a client can make up such an id, so
+ * only a few are accepted, small ones. */
+#define CALLBACK_PENDING_A_MINUTE  10 /* and downstream */
+#define CALLBACK_PENDING_MAX_BYTES (64 << 10)
+/* Seconds after which the same callback may be accepted; 0: it is accepted now, also where Redis
+ * turns out to be unavailable (provenance_of_lookup). */
+int callback_rate_pending(struct redis *redis, struct str repo, int64_t bytes);
+
 #endif

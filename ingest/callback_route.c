@@ -23,9 +23,6 @@
 #define KEYS_WAIT_MS 3000 /* of the 8 s that a request has */
 #define JOB_KEY_MAX  8192
 
-#define PENDING_A_MINUTE  10
-#define PENDING_MAX_BYTES (64 << 10)
-
 /* A callback that waits for a worker. */
 struct waiting {
     struct http_exchange *x;
@@ -198,25 +195,15 @@ static void dispatch_look(struct redis *redis, struct str delivery, struct str r
         ret->result = epoch->type == REDIS_NIL ? LOOKUP_NO_EPOCH : LOOKUP_NONE;
 }
 
-/* Redis knows no such dispatch, and a client can make up a delivery id of this minute: only a few
- * of these are stored, small ones. If Redis turns out to be unavailable: accepted, as in
- * provenance_of_lookup. */
 static bool pending_check(struct visit *t)
 {
-    static const struct rate_limit limit = { .requests = PENDING_A_MINUTE,
-                                             .bytes = PENDING_A_MINUTE * PENDING_MAX_BYTES,
-                                             .period_s = 60 };
     int64_t bytes = (int64_t)http_body(t->request.x).len;
-    struct rate_wait wait = { .seconds = PROVENANCE_GRACE_MS / 1000 };
-    struct why why;
-    if (bytes <= PENDING_MAX_BYTES &&
-        rate_take(t->worker->redis, RATE_PENDING, t->entry->repo, &limit, bytes, &wait, &why))
-        return true;
-    return wait.seconds == 0 ||
-           verdict_later(&t->verdict, 429, "pending_limited", wait.seconds,
+    int wait_s = callback_rate_pending(t->worker->redis, t->entry->repo, bytes);
+    return wait_s == 0 ||
+           verdict_later(&t->verdict, 429, "pending_limited", wait_s,
                          "the dispatch of this delivery is not known yet; until then %d callbacks "
                          "a minute of at most %d KiB are accepted",
-                         PENDING_A_MINUTE, PENDING_MAX_BYTES >> 10);
+                         CALLBACK_PENDING_A_MINUTE, CALLBACK_PENDING_MAX_BYTES >> 10);
 }
 
 static bool step_provenance(struct visit *t)

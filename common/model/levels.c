@@ -192,8 +192,8 @@ static void sum_up(struct level_verdict *v, bool unknown_is_ok, const struct lev
     }
 }
 
-void level_ready(const struct level_rules *rules, const struct level_figures *f, int64_t tenure_ms,
-                 struct level_verdict *ret)
+static void level_ready(const struct level_rules *rules, const struct level_figures *f,
+                        int64_t tenure_ms, struct level_verdict *ret)
 {
     if (tenure_ms > 0)
         tenure_ms -= tenure_ms % HOUR_MS;
@@ -209,8 +209,8 @@ void level_ready(const struct level_rules *rules, const struct level_figures *f,
     sum_up(ret, false, f);
 }
 
-void level_keep(const struct level_rules *rules, const struct level_figures *f,
-                struct level_verdict *ret)
+static void level_keep(const struct level_rules *rules, const struct level_figures *f,
+                       struct level_verdict *ret)
 {
     *ret = (struct level_verdict){
         .n = 3,
@@ -221,8 +221,8 @@ void level_keep(const struct level_rules *rules, const struct level_figures *f,
     sum_up(ret, true, f);
 }
 
-void level_show(const struct level_rules *rules, const struct level_figures *f,
-                struct level_verdict *ret)
+static void level_show(const struct level_rules *rules, const struct level_figures *f,
+                       struct level_verdict *ret)
 {
     level_keep(rules, f, ret);
     for (size_t i = 0; i < ret->n; i++)
@@ -244,6 +244,25 @@ void level_value(struct buf *to, enum level_unit unit, double value)
         buf_printf(to, "%d min %02d s", (int)(ms / MINUTE_MS), (int)(ms % MINUTE_MS / 1000));
     else
         buf_printf(to, "%.1f s", value / 1000);
+}
+
+void level_verdict_get(const struct level_rules *rules, int level, const struct level_figures *f,
+                       int64_t tenure_ms, struct level_verdict *ret)
+{
+    *ret = (struct level_verdict){ .n = 0 };
+    if (level == 2)
+        level_ready(rules, f, tenure_ms, ret);
+    else if (level == 3)
+        level_keep(rules, f, ret);
+    else if (level == 4)
+        level_show(rules, f, ret);
+}
+
+int level_proposed(int level, const struct level_verdict *verdict)
+{
+    if (verdict->n == 0 || verdict->no_jobs)
+        return 0;
+    return level == 2 && verdict->all_ok ? 3 : level == 3 && !verdict->all_ok ? 2 : 0;
 }
 
 void level_criterion_to_json(const struct level_criterion *c, struct buf *to)

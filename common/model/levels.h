@@ -76,15 +76,14 @@ struct level_verdict {
     bool no_jobs; /* nothing can be said: not ready, and no reason to demote */
 };
 
-/* tenure_ms: how long at L2, all stays together, of which full hours count; -1 unknown. */
-void level_ready(const struct level_rules *rules, const struct level_figures *f, int64_t tenure_ms,
-                 struct level_verdict *ret);
-/* Demoted when there are jobs and not all_ok. */
-void level_keep(const struct level_rules *rules, const struct level_figures *f,
-                struct level_verdict *ret);
-/* The same figures of L4, where nothing follows from them: people decide. */
-void level_show(const struct level_rules *rules, const struct level_figures *f,
-                struct level_verdict *ret);
+/* What the figures say of a repository at this level: at L2 whether it is ready for L3, at L3
+ * whether it stays there; at L4 they are only shown, since people decide; below nothing (n is 0).
+ * tenure_ms: how long at L2, all stays together, of which full hours count; -1 unknown. */
+void level_verdict_get(const struct level_rules *rules, int level, const struct level_figures *f,
+                       int64_t tenure_ms, struct level_verdict *ret);
+/* The level that follows: 3 from L2 when all is ok, 2 from L3 when there are jobs and not all is;
+ * else 0: it stays where it is. */
+int level_proposed(int level, const struct level_verdict *verdict);
 /* "pass rate 85.0 %, at least 90 % wanted, over 20 jobs; …": the criteria that are not ok. */
 void level_reason(const struct level_verdict *verdict, struct buf *to);
 /* An element of an array: {"name", "value": null where nothing was measured, "unit": percent or

@@ -65,7 +65,6 @@ static void row_fill(struct level_row *row, const struct levels_report *r,
                      const struct allowlist_entry *entry)
 {
     const struct level_rules *rules = r->rules;
-    bool readiness = entry->level == 2;
     struct level_figures figures;
     row->entry = entry;
     row->from_ms = level_measured_from(rules, entry->level, r->now_ms);
@@ -76,11 +75,8 @@ static void row_fill(struct level_row *row, const struct levels_report *r,
                    &figures);
     levels_figures(r->jobs, entry->repo, RUN_SELF, row->from_ms, r->now_ms, rules->overrun_ms,
                    &row->self);
-    if (readiness)
-        level_ready(rules, &figures, tenure_total_ms(r->past.tenure, entry->repo, 2, r->now_ms),
-                    &row->verdict);
-    else
-        (entry->level == 3 ? level_keep : level_show)(rules, &figures, &row->verdict);
+    level_verdict_get(rules, entry->level, &figures,
+                      tenure_total_ms(r->past.tenure, entry->repo, 2, r->now_ms), &row->verdict);
     row->state = row->verdict.no_jobs  ? NO_JOBS
                  : entry->level == 4   ? SHOWN
                  : entry->level == 3   ? row->verdict.all_ok ? GOOD : BAD
@@ -91,12 +87,6 @@ static void row_fill(struct level_row *row, const struct levels_report *r,
 static bool is_bad(const struct level_row *row)
 {
     return row->state == BAD;
-}
-
-/* 0: it stays where it is. */
-static int proposed_level(const struct level_row *row)
-{
-    return row->state == READY ? 3 : is_bad(row) ? 2 : 0;
 }
 
 /* Who is to be demoted from now on: L3 that is bad, and L3 that is demoted and has had no job since
@@ -193,7 +183,7 @@ static void put_proposal(struct buf *to, const struct levels_report *r)
     for (size_t i = 0; i < r->n; i++) {
         const struct level_row *row = &r->rows[i];
         struct str rest = str_of(r->past.text), line = STR_NONE;
-        int level = proposed_level(row);
+        int level = level_proposed(row->entry->level, &row->verdict);
         if (!level)
             continue;
         for (int k = 0; k < row->entry->line && str_split(&rest, '\n', &line);)
@@ -245,7 +235,7 @@ static void report_put_json(const struct levels_report *r, struct buf *to)
     json_put_begin(to, "repos", '[');
     for (size_t i = 0; i < r->n; i++) {
         const struct level_row *row = &r->rows[i];
-        int level = proposed_level(row);
+        int level = level_proposed(row->entry->level, &row->verdict);
         json_put_begin(to, NULL, '{');
         json_put_text(to, "repo", row->entry->repo);
         json_put_text(to, "level", str_of(level_name(row->entry->level)));

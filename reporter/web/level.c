@@ -1,13 +1,13 @@
 /* The level of a downstream: since when, the levels before it, and whether its figures are good
  * enough for L3, with the evidence. The same rules as `crcrctl levels`, over the newest 1,000 jobs
  * of pull requests that the view has. */
+#include "level.h"
+
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/model/ids.h"
-#include "../../common/model/levels.h"
 #include "../../common/view/pull_requests.h"
 #include "../aggregate.h"
-#include "paths.h"
 
 #define DAY_MS 86400000
 
@@ -48,10 +48,8 @@ static enum err figures_get(const struct web_view *w, struct str repo, int64_t n
     return OK;
 }
 
-/* Whether the figures meet the criteria; nothing if the level has none. *from_ms: as figures_get.
- */
-static enum err verdict_get(const struct web_view *w, struct str repo, int level, int64_t now_ms,
-                            int64_t *from_ms, struct level_verdict *ret, struct why *why)
+enum err level_of_repo(const struct web_view *w, struct str repo, int level, int64_t now_ms,
+                       int64_t *from_ms, struct level_verdict *ret, struct why *why)
 {
     const struct level_rules *rules = &level_rules_default;
     struct level_figures figures;
@@ -62,11 +60,8 @@ static enum err verdict_get(const struct web_view *w, struct str repo, int level
     enum err err = figures_get(w, repo, now_ms, from_ms, &figures, why);
     if (err)
         return err;
-    if (level == 2)
-        level_ready(rules, &figures, allowlist_feed_tenure_ms(w->reporter->feed, repo, 2, now_ms),
-                    ret);
-    else
-        (level == 3 ? level_keep : level_show)(rules, &figures, ret);
+    level_verdict_get(rules, level, &figures,
+                      allowlist_feed_tenure_ms(w->reporter->feed, repo, 2, now_ms), ret);
     return OK;
 }
 
@@ -76,7 +71,7 @@ static enum err criteria_put(const struct web_view *w, struct str repo, int leve
     const char *question = question_of(level);
     struct level_verdict verdict;
     int64_t from_ms;
-    enum err err = verdict_get(w, repo, level, now_ms, &from_ms, &verdict, why);
+    enum err err = level_of_repo(w, repo, level, now_ms, &from_ms, &verdict, why);
     if (err)
         return err;
     json_put_string(to, "question", question);
@@ -104,77 +99,5 @@ enum err level_page(const struct web_view *w, const struct path_ask *ask, struct
     enum err err = criteria_put(w, ask->id, level, clock_wall_ms(), to, why);
     history_put(changes, n, to);
     buf_putc(to, '}');
-    return err;
-}
-
-/* ---- all of them ----------------------------------------------------------------------------- */
-
-/* "89.5 %", with the words before it. */
-static void value_put(struct buf *to, const char *name, const char *before,
-                      const struct level_criterion *c, double value)
-{
-    struct buf CLEANUP(buf_clear) text = BUF_INIT(64);
-    buf_puts(&text, before);
-    level_value(&text, c->unit, value);
-    json_put_text(to, name, buf_str(&text));
-}
-
-/* The names are those of PyTorch's HUD, whose tool opens and closes pull requests by them. */
-static void status_put(struct buf *to, const struct allowlist_entry *entry,
-                       const struct demotion *demotion, const struct level_verdict *verdict,
-                       int64_t from_ms)
-{
-    bool asked = verdict->n > 0, measured = asked && !verdict->no_jobs;
-    const char *change = !measured                               ? NULL
-                         : entry->level == 2 && verdict->all_ok  ? "promote"
-                         : entry->level == 3 && !verdict->all_ok ? "demote"
-                                                                 : NULL;
-    json_put_begin(to, NULL, '{');
-    json_put_text(to, "repo", entry->repo);
-    json_put_string(to, "level", level_name(entry->level));
-    json_put_string(to, "change", change);
-    json_put_string(to, "demotedReason", demotion ? demotion->reason : NULL);
-    json_put_bool(to, "noData", !measured);
-    json_put_time(to, "measuredFrom", asked ? from_ms : 0);
-    json_put_number(to, "windowDays",
-                    asked ? level_window_ms(&level_rules_default, entry->level) / DAY_MS : -1);
-    json_put_begin(to, "criteria", '[');
-    for (size_t i = 0; i < verdict->n; i++) {
-        const struct level_criterion *c = &verdict->at[i];
-        json_put_begin(to, NULL, '{');
-        json_put_string(to, "criterion", c->name);
-        if (c->known)
-            value_put(to, "measured", "", c, c->value);
-        else
-            json_put_string(to, "measured", "–");
-        value_put(to, "target", c->at_least ? "at least " : "below ", c, c->limit);
-        json_put_name(to, "met");
-        buf_puts(to, !c->known || c->shown ? "null" : c->ok ? "true" : "false");
-        buf_putc(to, '}');
-    }
-    buf_puts(to, "]}");
-}
-
-enum err level_status_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
-                           bool *known, struct why *why)
-{
-    const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    struct demotions *demoting = NULL;
-    enum err err = prs_demoting_get(w->redis, &demoting, why);
-    (void)ask;
-    *known = true;
-    buf_puts(to, "{\"repos\":[");
-    for (size_t i = 0; !err && i < allowlist_size(version->list); i++) {
-        const struct allowlist_entry *entry = allowlist_at(version->list, i);
-        struct level_verdict verdict;
-        int64_t from_ms;
-        err = verdict_get(w, entry->repo, entry->level, clock_wall_ms(), &from_ms, &verdict, why);
-        if (!err)
-            status_put(to, entry, demotion_in_force(version, demoting, entry->repo), &verdict,
-                       from_ms);
-    }
-    buf_puts(to, "]}");
-    demotions_free(demoting);
-    allowlist_feed_release(w->reporter->feed, version);
     return err;
 }

@@ -34,7 +34,7 @@ struct path_ask {
 typedef enum err path_put_fn(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                              bool *known, struct why *why);
 /* Each in the file of its subject: summary.c, trends.c, repo_page.c, since_page.c, level.c,
- * pr_list.c, delivery_page.c. */
+ * level_status.c, pr_list.c, delivery_page.c. */
 path_put_fn summary_page, trends_page, repo_trends_page, repo_page, badge_page, since_page,
     level_page, level_status_page, prs_page, pr_page, delivery_page;
 

@@ -50,7 +50,7 @@ static struct level_verdict ready(struct level_figures figures, int64_t tenure_m
 {
     struct level_rules rules = rules_of_the_table();
     struct level_verdict v;
-    level_ready(&rules, &figures, tenure_ms, &v);
+    level_verdict_get(&rules, 2, &figures, tenure_ms, &v);
     return v;
 }
 
@@ -58,7 +58,7 @@ static struct level_verdict keep(struct level_figures figures)
 {
     struct level_rules rules = rules_of_the_table();
     struct level_verdict v;
-    level_keep(&rules, &figures, &v);
+    level_verdict_get(&rules, 3, &figures, -1, &v);
     return v;
 }
 
