@@ -323,7 +323,7 @@ static rd_kafka_headers_t *headers_out(const struct headers *from)
     return to;
 }
 
-/* flags: RD_KAFKA_MSG_F_COPY or RD_KAFKA_MSG_F_FREE. */
+/* flags: RD_KAFKA_MSG_F_COPY, RD_KAFKA_MSG_F_FREE, or 0: value is borrowed until it is reported. */
 static enum err produce(struct topic_writer *w, const struct new_record *record, int flags,
                         topic_written_fn *done, void *opaque, struct why *why)
 {
@@ -379,6 +379,12 @@ enum err topic_writer_give(struct topic_writer *w, const struct new_record *reco
                            topic_written_fn *done, void *opaque, struct why *why)
 {
     return produce(w, record, RD_KAFKA_MSG_F_FREE, done, opaque, why);
+}
+
+enum err topic_writer_lend(struct topic_writer *w, const struct new_record *record,
+                           topic_written_fn *done, void *opaque, struct why *why)
+{
+    return produce(w, record, 0, done, opaque, why);
 }
 
 /* The report comes on this or on the writer's thread. */

@@ -56,6 +56,10 @@ enum err topic_writer_put(struct topic_writer *w, const struct new_record *recor
  * not copied); on an error it stays the caller's. */
 enum err topic_writer_give(struct topic_writer *w, const struct new_record *record,
                            topic_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
+/* The same, but the value stays the caller's, who keeps it until done is called or the writer is
+ * freed. */
+enum err topic_writer_lend(struct topic_writer *w, const struct new_record *record,
+                           topic_written_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* Queues and waits for the report: message_timeout_ms at most, unless a name server does not
  * answer. For tools. */
 enum err topic_writer_put_wait(struct topic_writer *w, const char *topic, struct str key,

@@ -175,7 +175,7 @@ static void hand_over(struct letter *l)
     struct why why;
     const char *topic = l->o->topics->name[l->topic];
     const struct new_record record = { topic, l->key, l->value, &l->headers, l->slot };
-    enum err err = topic_writer_put(l->o->writer, &record, letter_written, l, &why);
+    enum err err = topic_writer_lend(l->o->writer, &record, letter_written, l, &why);
     if (err)
         not_stored(l, err, why.text);
 }

@@ -1,4 +1,4 @@
-/* What a reader holds in memory, against a real broker. */
+/* What readers and writers hold in memory, against a real broker. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,10 +59,35 @@ static void a_small_record_in_hand_keeps_none_of_its_large_neighbours(void **sta
     topic_reader_free(r);
 }
 
+/* A router has each body in the queue once for every tier. */
+static void what_is_lent_is_not_copied(void **state)
+{
+    enum { RECORDS = 100, LARGE = 100000, MOST = RECORDS * LARGE / 10 };
+    static char block[LARGE];
+    char topic[64];
+    struct why why;
+
+    (void)state;
+    live_topic(topic, 1);
+    struct topic_writer *w = live_writer();
+    assert_ok(topic_writer_put_wait(w, topic, STR_NONE, STR_LIT("v"), NULL, NULL, &why));
+    size_t before = allocated();
+    for (int i = 0; i < RECORDS; i++)
+        assert_ok(
+            topic_writer_lend(w, &(struct new_record){ .topic = topic, .value = { block, LARGE } },
+                              NULL, NULL, &why));
+    size_t after = allocated();
+    if (after > before + MOST)
+        fail_msg("%d records of %d bytes take %zu", RECORDS, LARGE, after - before);
+    assert_ok(topic_writer_flush(w, WAIT_MS, &why));
+    topic_writer_free(w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_record_in_hand_keeps_none_of_its_large_neighbours),
+        cmocka_unit_test(what_is_lent_is_not_copied),
     };
     if (argc > 1) /* the name of one test */
         cmocka_set_test_filter(argv[1]);
