@@ -6,7 +6,7 @@
 #include "../common/model/ids.h"
 #include "metrics.h"
 
-#define IN_HAND_BYTES (1u << 20)                 /* a partition */
+#define IN_HAND_BYTES (2u << 20)                 /* all partitions: 64 calls of 32 KB */
 #define ENOUGH        (2 * SENDER_IN_FLIGHT_MAX) /* in hand, while all calls are in flight */
 #define TICK_MS       1000
 
@@ -32,7 +32,7 @@ static bool sender_full(void *opaque)
 {
     const struct sender *s = opaque;
     size_t in_hand = worker_in_hand(s->worker);
-    return in_hand >= SENDER_IN_HAND_TASKS ||
+    return in_hand >= SENDER_IN_HAND_TASKS || worker_in_hand_bytes(s->worker) >= IN_HAND_BYTES ||
            (s->in_flight >= SENDER_IN_FLIGHT_MAX && in_hand >= ENOUGH);
 }
 
@@ -99,7 +99,6 @@ static enum err sender_init(struct sender *s, struct why *why)
         .writes = writes,
         .n_writes = sizeof(writes) / sizeof(writes[0]),
         .max_in_hand = SENDER_IN_HAND_RECORDS,
-        .max_in_hand_bytes = IN_HAND_BYTES,
         .lingers = true, /* outcomes */
         .http = s->clients.http,
         .metrics = dispatcher_worker_metrics,

@@ -108,7 +108,8 @@ static const topic_setting reader_defaults[] = {
     { "heartbeat.interval.ms", "1500" },
     { "queued.max.messages.kbytes", "4096" },
     { "queued.min.messages", "1000" }, /* in all; of small records 4 MB take 30 MB of memory */
-    { "fetch.message.max.bytes", "262144" }, /* a partition; one larger record comes all the same */
+    /* A partition. A response stays in memory until all of it is read: so small ones. */
+    { "fetch.message.max.bytes", "65536" }, /* one larger record comes all the same */
     { NULL, NULL },
 };
 
@@ -416,7 +417,6 @@ static struct record *message_take(struct topic_reader *r, const rd_kafka_messag
 struct record *topic_reader_next(struct topic_reader *r, int timeout_ms)
 {
     int64_t now = clock_mono_ms(), deadline = now + timeout_ms;
-
     if (r->revoking)
         return NULL;
     for (;; now = clock_mono_ms()) {

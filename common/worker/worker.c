@@ -54,6 +54,7 @@ struct worker {
     struct topic_reader *reader; /* NULL until worker_read, and after the drain */
     struct item *items, *due_then;
     size_t n, n_lost;
+    size_t bytes; /* of all values in hand */
     char not_ready[256];
     int64_t started_ms;
     int64_t full_since_ms; /* monotonic; 0: there is room */
@@ -78,6 +79,7 @@ static void item_end(struct item *item)
     else
         shared->dropped = true;
     if (--shared->parts == 0) {
+        w->bytes -= item->work.record->value.len;
         (shared->dropped ? record_drop : record_done)(item->work.record);
         free(shared);
     }
@@ -228,6 +230,7 @@ static bool is_full(struct worker *w)
 static void record_take(struct worker *w, struct record *record)
 {
     struct item *item = item_new(w, record, mem_alloc(1, sizeof(struct shared_record)));
+    w->bytes += record->value.len;
     w->options.does->take(w->options.opaque, &item->work);
 }
 
@@ -479,4 +482,9 @@ void worker_limit_span(struct worker *w, size_t records)
 size_t worker_in_hand(const struct worker *w)
 {
     return w->n;
+}
+
+size_t worker_in_hand_bytes(const struct worker *w)
+{
+    return w->bytes;
 }

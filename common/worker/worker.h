@@ -93,8 +93,9 @@ void worker_not_ready(struct worker *w, const char *reason);
 bool worker_may_act(const struct worker *w, int64_t since_ms);
 /* topic_reader_limit_span of its reader; 0: the default. */
 void worker_limit_span(struct worker *w, size_t records);
-/* How many records are in hand. */
+/* How many records (or parts) are in hand, and the bytes of the records' values. */
 size_t worker_in_hand(const struct worker *w);
+size_t worker_in_hand_bytes(const struct worker *w);
 
 /* ---- what follows from a record ---------------------------------------------------------------
  */

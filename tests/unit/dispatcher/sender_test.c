@@ -18,7 +18,7 @@
 #include "role_fake.h"
 
 static struct {
-    size_t in_hand;
+    size_t in_hand, in_hand_bytes;
     int max_calls, level;
     struct gate_news news[3];
     size_t n_news;
@@ -81,6 +81,12 @@ size_t worker_in_hand(const struct worker *w)
 {
     (void)w;
     return world.in_hand;
+}
+
+size_t worker_in_hand_bytes(const struct worker *w)
+{
+    (void)w;
+    return world.in_hand_bytes;
 }
 
 const char *role_name(const struct role_ctx *r)
@@ -180,6 +186,15 @@ static void it_reads_until_4096_tasks_are_in_hand(void)
     assert_true(full(4096, 0));
 }
 
+static void or_2_mib_in_all_partitions(void)
+{
+    world.in_hand_bytes = (2u << 20) - 1;
+    assert_false(full(80, 8));
+    world.in_hand_bytes = 2u << 20;
+    assert_true(full(80, 8));
+    world.in_hand_bytes = 0;
+}
+
 static void while_all_64_calls_are_in_flight_128_tasks_are_enough(void)
 {
     assert_false(full(127, 64));
@@ -265,7 +280,6 @@ static void it_reads_its_own_tier_within_its_limits(void)
     assert_int_equal(fake.options.group, GROUP_L3);
     assert_int_equal(fake.options.n_reads, 1);
     assert_int_equal(fake.options.max_in_hand, 200);
-    assert_int_equal(fake.options.max_in_hand_bytes, 1u << 20);
     assert_int_equal(world.max_calls, 64);
 }
 
@@ -327,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_turn_finishes_before_it_starts_more),
         TEST(it_reads_until_4096_tasks_are_in_hand),
+        TEST(or_2_mib_in_all_partitions),
         TEST(while_all_64_calls_are_in_flight_128_tasks_are_enough),
         TEST(it_sleeps_until_a_task_is_due_and_a_second_at_most),
         TEST(what_is_decided_does_not_wait),

@@ -174,7 +174,7 @@ static void put_and_done(struct scene *s, struct work *work)
 
 static bool nothing_in_hand(struct scene *s)
 {
-    return s->taken > 0 && worker_in_hand(s->worker) == 0;
+    return s->taken > 0 && worker_in_hand(s->worker) == 0 && worker_in_hand_bytes(s->worker) == 0;
 }
 
 static void what_is_not_acknowledged_is_written_again_and_only_then_done(void **state)
@@ -292,6 +292,7 @@ static void part_done_part_open(struct scene *s, struct work *work)
     struct work *second = work_share(work), *third = work_share(work);
     assert_ptr_equal(second->record, work->record);
     assert_int_equal(worker_in_hand(s->worker), 3);
+    assert_int_equal(worker_in_hand_bytes(s->worker), work->record->value.len); /* once */
     work_done(third);
     work_done(work);
     assert_int_equal(worker_in_hand(s->worker), 1);
