@@ -42,6 +42,12 @@ class Life:
         for repo in ALL:
             wait_dispatch(self.relay, delivery, repo)
 
+    def checked(self, *repos):
+        """Nobody moves on before the jobs on this commit have ended and are shown there."""
+        for repo in repos:
+            wait_for(f"the check runs of {repo} on {self.pr.sha}", lambda repo=repo: (
+                runs := checks(self, self.pr.sha, repo)) and all(run["conclusion"] for run in runs), 60)
+
     def main_moves(self, name):
         before, after = self.main[-1], sha_of(f"main {len(self.main)}")
         self.main.append(after)
@@ -50,13 +56,17 @@ class Life:
     def happens(self):
         pr = self.pr
         self.note("opened", pr.opened())
+        self.checked(FOUR)
         self.note("first push", pr.pushed())
+        self.checked(FOUR)
         self.main_moves("main 1")
         late = pr.pushed_event()
         self.heads["late push"] = pr.sha
         self.note("third push", pr.pushed())
+        self.checked(FOUR)
         pr.labeled(LABEL)
         self.note("tag", push(self.relay, f"refs/tags/{LABEL}/{pr.number}", pr.sha))
+        self.checked(FOUR, NPU)
         pr.ready_for_review()
         self.deliveries["late push"] = pr.send(late)
         post(self.relay, "/_sim/script", {"method": "POST", "path": "*/dispatches", "repo": TWO,
@@ -66,6 +76,7 @@ class Life:
             self.main_moves(name)
         self.note("reopened", pr.reopened())
         self.note("fourth push", pr.pushed())
+        self.checked(FOUR, NPU)
         self.note("closed again", pr.closed())
         self.main_moves("main 5: the second merge")
 

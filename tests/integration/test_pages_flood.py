@@ -26,6 +26,7 @@ STRANGER, READER = "127.0.0.2", "127.0.0.1"
 RATE, SECONDS = 12 if SANITIZED else 35, 8
 TITLE = pull_request()["pull_request"]["title"]
 PARTS = [TITLE[begin:end] for begin in range(len(TITLE)) for end in range(begin + 2, len(TITLE) + 1)]  # each is in all titles
+REDIS_S = 0.9  # the reporter waits for Redis for 1 s
 SLOWEST_MS = 8000 if SANITIZED else 3000  # of a reader's answers
 
 
@@ -154,29 +155,48 @@ def test_one_page_is_rendered_once_however_it_is_asked_for(reporter, path):
     assert reads() - before <= (JOBS + 500) * (seconds // 2 + 1), seconds
 
 
-def test_a_hundred_wait_and_the_address_with_most_gets_503_at_once(reporter):
-    """Redis is held for a moment, so that all of it waits."""
+def hold(reporter, at):
+    """Many ask while Redis is held. None if that took as long as Redis is waited for: then others are 503, too. Else what each
+    had: the strangers that were refused meanwhile, the other strangers, the readers."""
     def ask(number, address):
         link = socket.create_connection(("127.0.0.1", reporter.relay.ports["hud"]), 20, source_address=(address, 0))
         return link, f"GET /api/crcr/prs/{number} HTTP/1.1\r\nHost: crcr\r\n\r\n".encode()
     def statuses(some):
         return Counter(link.recv(12)[9:].decode() for link in some)
-    readers, strangers = [ask(4010 + n, READER) for n in range(5)], [ask(10_000 + n, STRANGER) for n in range(150)]
-    reporter.redis.process.signal(signal.SIGSTOP)
-    try:
-        for link, text in [*strangers, *readers]:
-            link.sendall(text)
-        refused = wait_for("what is too much to be refused", lambda: len(found := select.select(
-            [link for link, _ in strangers], [], [], 0)[0]) >= 50 and found, 2, every=0.01)
-        assert statuses(refused) == {"503": len(refused)}
-        assert not select.select([link for link, _ in readers], [], [], 0)[0]
-    finally:
-        reporter.redis.process.signal(signal.SIGCONT)
-    assert statuses(link for link, _ in readers) == {"200": 5}
-    assert statuses(link for link, _ in strangers if link not in refused) == {"404": 150 - len(refused)}
-    print(f"flood: 150 at once: {len(refused)} are 503 at once, a reader's 5 are 200")
-    for link, _ in [*strangers, *readers]:
-        link.close()
+    def has_come(some):
+        return select.select(some, [], [], 0)[0]
+    with contextlib.ExitStack() as links:
+        asked = [ask(4010 + 5 * at + n, READER) for n in range(5)], [ask(10_000 + 1000 * at + n, STRANGER) for n in range(150)]
+        readers, strangers = ([links.enter_context(link) for link, _ in some] for some in asked)
+        began = time.monotonic()
+        reporter.redis.process.signal(signal.SIGSTOP)
+        try:
+            for link, text in [*asked[1], *asked[0]]:
+                link.sendall(text)
+            refused = []
+            while len(refused) < 50 and time.monotonic() < began + REDIS_S:
+                refused = has_come(strangers)
+                time.sleep(0.01)
+            early = has_come(readers)
+        finally:
+            reporter.redis.process.signal(signal.SIGCONT)
+        if time.monotonic() > began + REDIS_S:
+            print(f"flood: {len(refused)} of 150 were refused while Redis was waited for")
+            wait_for("the pages", lambda: get(reporter, "/api/crcr/prs/4001", READER)[0] == 200)
+            return None
+        assert not early
+        return tuple(statuses(some) for some in (refused, [link for link in strangers if link not in refused], readers))
+
+
+def test_a_hundred_wait_and_the_address_with_most_gets_503_at_once(reporter):
+    """Redis is held for a moment, so that all of it waits. On a busy machine the moment may be too short to ask so often."""
+    had = next(filter(None, (hold(reporter, at) for at in range(4))), None)
+    assert had, "in no moment were fifty refused"
+    refused, strangers, readers = had
+    assert refused == {"503": refused.total()} and refused.total() >= 50
+    assert strangers == {"404": 150 - refused.total()}
+    assert readers == {"200": 5}
+    print(f"flood: 150 at once: {refused.total()} are 503 at once, a reader's 5 are 200")
 
 
 def test_live_updates_come_while_one_stranger_waits_for_what_is_slow(reporter):
