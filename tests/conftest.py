@@ -12,6 +12,9 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+# What Python makes of the tests is kept: each worker reads all of them, and to make it takes four fifths of that.
+sys.dont_write_bytecode = False
+sys.pycache_prefix = str(pathlib.Path(__file__).resolve().parents[1] / "build" / "python")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lib.kafka import Kafka, create_topics  # noqa: E402 (after the path is set)
@@ -21,20 +24,23 @@ from lib.redis_server import RedisServer  # noqa: E402
 from lib.relay import Relay  # noqa: E402
 
 Relay.partitions = 4  # a broker that many tests share spends most of its time on partitions
+Kafka.in_memory = True
 
 # An optional extra: nothing installs it. tests/run --all says when it was not there.
 collect_ignore = [] if importlib.util.find_spec("chdb") else ["integration/test_clickhouse_queries.py"]
 
 # What takes longest goes first: files are given to workers in this order, and all workers end together.
-FIRST = ("test_dispatcher_breaker", "test_crcrctl_dlq", "test_reporter_rebuild_faults", "test_dispatcher_faults",
-         "test_crcrctl_redeliver", "test_dispatcher_mark", "test_dispatcher_answers", "test_reporter", "test_reporter_aggregate",
-         "test_crcrctl", "test_crcrctl_replay", "test_broker_errors", "test_k8s_manifests",
-         "test_reporter_rebuild", "test_dispatcher_reruns", "test_dispatcher_budget", "test_reporter_comments",
-         "test_reporter_pause", "test_topics", "test_runbook", "test_reporter_forward", "test_ingest_webhooks",
-         "test_crcrctl_probe", "test_dispatcher_routing", "test_monitoring", "test_crcrctl_levels", "test_reporter_refusals",
-         "test_downstream_report", "test_reporter_sweep", "test_ingest_callbacks", "test_packaging",
-         "test_recovery", "test_l3_labels", "test_nothing_is_lost", "test_reruns", "test_check_run_storm",
-         "test_callbacks")
+FIRST = ("test_crcrctl_levels", "test_l3_labels", "test_crcrctl_dlq", "test_dispatcher_faults", "test_recovery",
+         "test_pages_browser", "test_crcrctl_redeliver", "test_reporter", "test_crcrctl_probe", "test_dispatcher_answers",
+         "test_dispatcher_breaker", "test_dispatcher_routing", "test_reporter_aggregate", "test_callbacks",
+         "test_nothing_is_lost", "test_dispatcher_mark", "test_reruns", "test_reporter_comments", "test_runbook",
+         "test_broker_errors", "test_check_run_storm", "test_reporter_forward", "test_ingest_flood", "test_crcrctl",
+         "test_ingest_webhooks", "test_reporter_rebuild", "test_dispatcher_reruns", "test_dispatcher_budget",
+         "test_k8s_manifests", "test_dispatcher_fan_out", "test_pages_flood", "test_pages_unread", "test_reporter_limits",
+         "test_topics", "test_pages_time", "test_dispatcher_upgrade", "test_reporter_pause", "test_monitoring",
+         "test_lua_cost", "test_release", "test_records_removed", "test_pipeline", "test_check_run_crowd",
+         "test_reporter_rebuild_faults", "test_crcrctl_replay", "test_reporter_commits", "test_reporter_refusals",
+         "test_reporter_sweep", "test_other_cis", "test_secrets")
 
 
 def pytest_configure(config):
@@ -46,9 +52,9 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place.get(item.path.stem, len(FIRST)))
 
 
-# Each Kafka has to start and to warm up: four workers have one together, which the process that gives out the tests starts
+# Each Kafka has to start and to warm up: six workers have one together, which the process that gives out the tests starts
 # and stops.
-WORKERS_OF_ONE = 4
+WORKERS_OF_ONE = 6
 LentKafka = collections.namedtuple("LentKafka", "brokers folder")
 lent = {}  # by number; in that process only
 
@@ -85,7 +91,7 @@ def kafka_node(request, tmp_path_factory):
     test that does so makes its own with Kafka()."""
     if hasattr(request.config, "workerinput"):
         brokers, folder = request.config.workerinput["kafka"]
-        wait_for("the broker of four workers", lambda: is_up(brokers), 240)
+        wait_for("the broker of six workers", lambda: is_up(brokers), 240)
         yield LentKafka(brokers, pathlib.Path(folder))
         return
     node = Kafka(tmp_path_factory.mktemp("kafka")).start()

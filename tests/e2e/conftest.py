@@ -1,12 +1,9 @@
 """One relay a module; a test that breaks something makes its own with `fresh_relay`."""
-import json
-
 import pytest
 
 from lib.redis_server import redis_server
 from lib.relay import Relay
-from openapi.validate import problems
-
+from openapi.validate import assert_conforms
 
 
 
@@ -44,15 +41,3 @@ def pytest_runtest_makereport(item, call):
         for value in item.funcargs.values():
             if isinstance(value, Relay):
                 report.sections.append(("relay", value.logs()))
-
-
-def assert_conforms(folder):
-    """Every request that we sent to GitHub is one that GitHub describes."""
-    record = folder / "github-requests.jsonl"
-    if not record.exists():
-        return
-    wrong = []
-    for line in record.read_text().splitlines():
-        request = json.loads(line)
-        wrong += [f"{request['method']} {request['path']}: {problem}" for problem in problems(request)]
-    assert not wrong, "\n".join(wrong[:20])

@@ -5,13 +5,13 @@ import random
 
 import pytest
 
-from conftest import assert_conforms
 from lib import upstream_action
 from lib.kafka import read_topic
 from lib.processes import wait_for
 from lib.redis_server import redis_server
 from lib.relay import Relay, http, patient
 from lib.vendor import Downstream
+from openapi.validate import assert_conforms
 
 SEED, REPORTS = 20261121, 240
 REPOS = ["org-two/backend-two", "org-three/backend-three", "org-four/backend-four"]

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from conftest import assert_conforms
 from lib.kafka import read_topic
 from lib.processes import ROOT, wait_for
 from lib.redis_server import redis_server
 from lib.relay import Relay, http, pull_request
+from openapi.validate import assert_conforms
 
 SEED, WEBHOOKS = 20261121, 150
 ODD = [None, "", "x" * 5000, 0, -1, 2 ** 62, 1.5, True, [], {}, [[]], [None], {"a": {"b": []}}, "\u202e", "\x01", "a/b/c", "🚀" * 99,

@@ -8,13 +8,13 @@ import uuid
 
 import pytest
 
-from conftest import assert_conforms
 from lib.actions import FOLDER
 from lib.kafka import read_topic
 from lib.processes import wait_for
 from lib.redis_server import redis_server
 from lib.relay import Relay
 from lib.vendor import Downstream, sha_of
+from openapi.validate import assert_conforms
 
 BUILDKITE, GITLAB, JENKINS = "https://agent.buildkite.com", "https://gitlab.vendor.example", "https://ci.vendor.example/oidc"
 ORGANIZATION, PIPELINE, OTHER = (f"0190a1b2-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))

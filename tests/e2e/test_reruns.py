@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from conftest import assert_conforms
 from lib.downstream import post
 from lib.kafka import read_topic
 from lib.processes import wait_for
 from lib.redis_server import redis_server
 from lib.relay import Relay
 from lib.upstream import PullRequest
+from openapi.validate import assert_conforms
 
 L1, L2, L3, L4, SILENT = "org/one", "org/two", "org/three", "org/four", "org/silent"
 GREEN = "org/green"

@@ -14,7 +14,6 @@ from lib.actions import FOLDER, JWT, Job, Server
 from lib.ports import free_port
 
 sys.path.insert(0, str(FOLDER))
-sys.dont_write_bytecode = True
 import crcr_junit  # noqa: E402
 import crcr_send  # noqa: E402
 

@@ -206,3 +206,15 @@ def response_problems(request, status, headers, body):
     if "Link" in described.get("headers", {}) and header(headers, "link"):
         found += [] if 'rel="' in header(headers, "link") else ["Link without rel"]
     return found
+
+
+def assert_conforms(folder):
+    """Every request that we sent to GitHub is one that GitHub describes."""
+    record = folder / "github-requests.jsonl"
+    if not record.exists():
+        return
+    wrong = []
+    for line in record.read_text().splitlines():
+        request = json.loads(line)
+        wrong += [f"{request['method']} {request['path']}: {problem}" for problem in problems(request)]
+    assert not wrong, "\n".join(wrong[:20])
