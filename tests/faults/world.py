@@ -2,6 +2,7 @@
 and the waiting for everything to finish."""
 import collections
 import dataclasses
+import functools
 import json
 import pathlib
 import subprocess
@@ -80,9 +81,17 @@ class World:
         self.folder, self.seed, self.long = pathlib.Path(folder), seed, long
         self.say = say or (lambda text: print(f"    {text}", file=sys.stderr, flush=True))
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.kafka = Kafka(self.folder / "kafka").start()
-        self.redis = RedisServer(self.folder / "redis").start()
-        self.cases = []
+        self.parts, self.cases = [], []
+
+    @functools.cached_property  # some rows have their own
+    def kafka(self):
+        self.parts.append(Kafka(self.folder / "kafka").start())
+        return self.parts[-1]
+
+    @functools.cached_property
+    def redis(self):
+        self.parts.append(RedisServer(self.folder / "redis").start())
+        return self.parts[-1]
 
     def case(self, name, **options):
         case = Case(self, name, **options)
@@ -92,7 +101,7 @@ class World:
     def close(self):
         for case in self.cases:
             case.close()
-        for part in (self.redis, self.kafka):
+        for part in reversed(self.parts):
             part.stop()
 
 
