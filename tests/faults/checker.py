@@ -122,6 +122,7 @@ class Checker:
         self.tasks = set()                             # (delivery, repo) that a record of dispatch.* or delay.* names
         self.replays = collections.Counter()           # (delivery, repo) → how often it was put back from the dlq
         self.callbacks = {}                            # job → state that was answered with 2xx, or stored
+        self.called_ms = {}                            # job → when its first callback that was answered with 2xx was sent
         self.refusals = []                             # callbacks that were answered with 4xx
         self.hud = collections.defaultdict(list)       # job → states that the HUD was sent, in order of arrival
         self.results, self.findings = {}, Findings()
@@ -151,7 +152,9 @@ class Checker:
         self.calls[line["repo"].lower(), line["pr"]].append(line["delivery"])
 
     def _callback(self, line):
-        self._called_back((line["repo"].lower(), line["delivery_id"], str(line["run_id"]), line["job"]), line["status"])
+        job = line["repo"].lower(), line["delivery_id"], str(line["run_id"]), line["job"]
+        self.called_ms.setdefault(job, line.get("at_ms", 0))
+        self._called_back(job, line["status"])
 
     def _stored_callback(self, key, value, headers, *_):
         """Stored counts as taken: who was answered 503 may have given up, and the record may be there all the same."""

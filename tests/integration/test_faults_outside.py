@@ -6,7 +6,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
-from outside import past_commits, past_unshown, unasked, unshown, unreported, unreported_rows  # noqa: E402 (after the path is set)
+from outside import passed_ms, past_commits, past_unshown, unasked, unshown, unreported, unreported_rows  # noqa: E402 (after the path is set)
 from story import Story, result  # noqa: E402
 
 ENDED, GOING = (3, "completed"), (1, "in_progress")
@@ -116,9 +116,17 @@ def test_a_commit_that_its_pull_request_has_gone_past_needs_no_check_run_and_non
 
 
 def test_that_earlier_heads_have_no_check_runs_at_all_is_noticed():
-    sent = {f"d{n}": {"sha": f"c{n}"} for n in range(100)}
+    sent = {f"d{n}": {"sha": f"c{n}", "pr": n // 2, "at_ms": 50_000 * n + 100, "ms": 100} for n in range(200)}
+    seq = {delivery: ("2026-01-01", n) for n, delivery in enumerate(sent)}
+    passed = passed_ms(sent, sent, seq)
+    assert passed == {f"c{n}": 50_000 * (n + 1) for n in range(0, 200, 2)}
     jobs = {("org-j/backend", delivery, "7", "one"): ENDED for delivery in sent}
-    shown_of = lambda n: {(f"c{k}", "crcr/org-j/backend/CI/one"): [SUCCESS] for k in range(n)}  # noqa: E731
-    past = {one["sha"] for one in sent.values()}
-    assert past_unshown(jobs, sent, shown_of(60), past) == []
-    assert past_unshown(jobs, sent, shown_of(40), past) == ["60 of 100 jobs on earlier heads have no check run"]
+    shown_of = lambda n: {(f"c{2 * k}", "crcr/org-j/backend/CI/one"): [SUCCESS] for k in range(n)}  # noqa: E731
+
+    def called(after_ms):
+        return {job: sent[job[1]]["at_ms"] - 100 + after_ms for job in jobs}
+    assert past_unshown(jobs, sent, shown_of(60), passed, called(1000)) == []
+    assert past_unshown(jobs, sent, shown_of(40), passed, called(1000)) == ["60 of 100 jobs on earlier heads have no check run"]
+    assert past_unshown(jobs, sent, shown_of(40), passed, called(21_000)) == [], "they were passed too soon"
+    assert past_unshown(jobs, sent, shown_of(40), passed, {}) == [], "it is not known when they called back"
+
