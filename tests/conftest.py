@@ -52,9 +52,9 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place.get(item.path.stem, len(FIRST)))
 
 
-# Each Kafka has to start and to warm up: six workers have one together, which the process that gives out the tests starts
+# Each Kafka has to start and to warm up: five workers have one together, which the process that gives out the tests starts
 # and stops.
-WORKERS_OF_ONE = 6
+WORKERS_OF_ONE = 5
 LentKafka = collections.namedtuple("LentKafka", "brokers folder")
 lent = {}  # by number; in that process only
 
@@ -91,7 +91,7 @@ def kafka_node(request, tmp_path_factory):
     test that does so makes its own with Kafka()."""
     if hasattr(request.config, "workerinput"):
         brokers, folder = request.config.workerinput["kafka"]
-        wait_for("the broker of six workers", lambda: is_up(brokers), 240)
+        wait_for("the broker of five workers", lambda: is_up(brokers), 240)
         yield LentKafka(brokers, pathlib.Path(folder))
         return
     node = Kafka(tmp_path_factory.mktemp("kafka")).start()
