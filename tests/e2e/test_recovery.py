@@ -2,7 +2,7 @@
 import datetime
 import json
 
-from lib.downstream import settle
+from lib.downstream import wait_idle
 from lib.kafka import read_topic
 from lib.processes import wait_for
 from lib.relay import SECRET, http, pull_request
@@ -183,7 +183,7 @@ def test_callbacks_are_replayed_without_a_trace_in_the_view(fresh_relay):
                                                    if row["topic"] == relay.topic("callbacks")))
         return [r for r in read_topic(relay.kafka, relay.topic("results")) if delivery in r.key]
     wait_for("the jobs to complete", lambda: [j["status"] for j in view()["jobs"]] == ["completed"] * 3, 90)
-    settle(relay)  # the view also tells their check runs
+    wait_idle(relay)  # the view also tells their check runs
     before, known = view(), len(rows())
     relay.ctl("replay", "--topic", "callbacks", "--delivery", delivery)
     assert known and len(rows()) == 2 * known, "what the HUD refused comes to it so"
