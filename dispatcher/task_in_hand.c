@@ -293,10 +293,9 @@ void tasks_finish(struct sender *s)
         enum claim_end how = claim_end_of(t);
         if (how == KEEP || queue_err)
             continue;
-        queue_err = how == FINISH
-                        ? claim_finish_queue(s->clients.redis, &t->task, t->owner, &t->outcome,
-                                             task_can_be_superseded(&t->task), &why)
-                        : claim_release_queue(s->clients.redis, &t->task, t->owner, &why);
+        queue_err = how == FINISH ? claim_finish_queue(s->clients.redis, &t->task, t->owner,
+                                                       &t->outcome, &why)
+                                  : claim_release_queue(s->clients.redis, &t->task, t->owner, &why);
         queued += !queue_err;
     }
     DL_FOREACH_SAFE(due, t, next)

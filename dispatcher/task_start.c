@@ -177,8 +177,7 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
                  s->tier.ptr, ++s->claims);
         if (!err)
             err = claim_queue(s->clients.redis, &t->task, t->owner, clock_wall_ms(),
-                              task_can_be_superseded(&t->task), is_overtaken(t),
-                              bill->account.ptr ? bill : NULL, &why);
+                              is_overtaken(t), bill->account.ptr ? bill : NULL, &why);
         batch[i].asked = !err;
     }
     for (size_t i = 0; i < n; i++)

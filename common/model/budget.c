@@ -189,21 +189,26 @@ void budget_take(struct budget_state *state, const struct budget_ask *ask, int64
     }
     for (int b = 0; b < BUDGET_BUCKETS; b++) {
         int64_t cost_us = ask->of[b].cost_us;
+        ret->used_us[b] = most(0, state->full_us[b] - now_us);
+        if (!cost_us)
+            continue;
         /* No more than the capacity: the clock may have been set back. */
-        int64_t used_us = most(0, least(state->full_us[b] - now_us, ask->of[b].full_us));
+        int64_t used_us = least(ret->used_us[b], ask->of[b].full_us);
         if (b == BUDGET_REQUESTS_HOUR)
             used_us = most(used_us, ask->lower_us);
         ret->used_us[b] = used_us;
         int64_t wait_us = used_us + cost_us - most(ask->of[b].room_us, cost_us);
-        if (cost_us && wait_us > ret->wait_us) {
+        if (wait_us > ret->wait_us) {
             ret->wait_us = wait_us;
             ret->bucket = (enum budget_bucket)b;
             ret->limited = false;
         }
     }
     for (int b = 0; b < BUDGET_BUCKETS; b++) {
+        int64_t cost_us = ask->of[b].cost_us;
         if (!ret->wait_us)
-            ret->used_us[b] += ask->of[b].cost_us;
-        state->full_us[b] = now_us + ret->used_us[b];
+            ret->used_us[b] += cost_us;
+        if (cost_us)
+            state->full_us[b] = now_us + ret->used_us[b];
     }
 }

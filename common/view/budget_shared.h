@@ -32,16 +32,18 @@ enum err budget_used_get(struct redis *r, const struct str *accounts, size_t n,
 /* For a script that takes it in the same step as something else (claim.lua): its keys, its one
  * argument, and what it returns. Numbers are packed, as doubles: as text, reading them would cost
  * Redis more than all else. */
-#define BUDGET_KEYS   (1 + BUDGET_SHARES)
-#define BUDGET_ANSWER (2 + BUDGET_BUCKETS)
+#define BUDGET_KEYS (1 + BUDGET_SHARES)
 struct budget_args {
     struct str key[BUDGET_KEYS], packed; /* borrow from the rest */
+    size_t n_keys;
     struct key account, share[BUDGET_SHARES];
-    double numbers[3 + BUDGET_SHARES + 4 * BUDGET_BUCKETS];
+    double numbers[3 + BUDGET_SHARES + 5 * BUDGET_BUCKETS];
 };
 /* ret must not move. */
 void budget_args(const struct budget_bill *bill, struct budget_args *ret);
-/* Of BUDGET_ANSWER items. */
-void budget_answer_read(const struct redis_value *items, struct budget_answer *ret);
+/* items: what is in the account's key, Redis's time in us; refused also wait_us and the bucket,
+ * from 1 on (0: GitHub asked us to wait). ERR_REFUSE: something else. */
+enum err budget_answer_read(const struct redis_value *items, size_t n, struct budget_answer *ret,
+                            struct why *why) MUST_CHECK;
 
 #endif

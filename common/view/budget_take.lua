@@ -1,5 +1,6 @@
 -- with: budget_shared.lua
--- KEYS: the account's, the shares'. ARGV: what budget() has packed.
+-- KEYS: those of budget(). ARGV: what it has packed. Returns what it returns, and Redis's time.
 local time = redis.call('TIME')
-return budget(tonumber(time[1]) * 1000000 + tonumber(time[2]), KEYS[1],
-              { KEYS[2], KEYS[3] }, ARGV[1])
+local now = time[1] * 1000000 + time[2]
+local wait, bucket, account = budget(now, KEYS, 1, ARGV[1])
+return { account, now, wait, bucket }

@@ -7,6 +7,7 @@
 
 #define CLAIM_TTL_S    604800 /* 7 d, as long as the tasks themselves are kept */
 #define CALL_TEXT_SIZE 64
+#define TEXTS_MAX      2048
 
 extern const char view_claim_lua[], view_claim_finish_lua[], view_claim_release_lua[],
     view_claim_restore_lua[];
@@ -35,40 +36,70 @@ static struct str claim_key(struct key *to, const struct task *task)
                      event->again);
 }
 
-static struct str not_absent(struct str s)
+/* What each script of a claim reads first, as one argument: texts, each with a NUL behind it. To
+ * take one argument more costs Redis as much as to take ten texts apart. */
+struct record {
+    int64_t pr, level, dispatched_ms, ttl_s;
+    struct str head_sha, seq, owner;
+};
+
+static void put(struct buf *to, struct str text)
 {
-    return s.ptr ? s : STR_LIT("");
+    buf_put(to, text);
+    buf_putc(to, '\0');
+}
+
+static void put_record(struct buf *to, const struct record *record)
+{
+    put(to, STR_NUMBER(record->pr));
+    put(to, record->head_sha);
+    put(to, STR_NUMBER(record->level));
+    put(to, STR_NUMBER(record->dispatched_ms));
+    put(to, record->seq);
+    put(to, STR_NUMBER(record->ttl_s));
+    put(to, record->owner);
+}
+
+static void put_task(struct buf *to, const struct task *task, const char *owner,
+                     int64_t dispatched_ms)
+{
+    char seq[TASK_SEQ_TEXT_SIZE] = "";
+    if (task_can_be_superseded(task))
+        task_seq_text(&task->seq, seq);
+    const struct record record = { .pr = task->event.pr,
+                                   .head_sha = task->event.head_sha,
+                                   .level = task->level,
+                                   .dispatched_ms = dispatched_ms,
+                                   .seq = str_of(seq),
+                                   .ttl_s = CLAIM_TTL_S,
+                                   .owner = str_of(owner) };
+    put_record(to, &record);
 }
 
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
-                     int64_t dispatched_ms, bool supersede, bool overtaken,
-                     const struct budget_bill *bill, struct why *why)
+                     int64_t dispatched_ms, bool overtaken, const struct budget_bill *bill,
+                     struct why *why)
 {
+    struct buf CLEANUP(buf_clear) texts = BUF_INIT(TEXTS_MAX);
     struct budget_args pays;
-    char seq[TASK_SEQ_TEXT_SIZE];
-    struct str argv[3 + BUDGET_KEYS + 11 + 1];
+    struct key lane;
+    struct str argv[3 + BUDGET_KEYS + 2];
     size_t n = 0, keys;
     argv[n++] = claim_key(NEW_KEY, task);
     argv[n++] = STR_LIT(KEY_EPOCH);
-    argv[n++] = supersede ? key_seq(NEW_KEY, task->repo, task->event_key) : argv[0];
     if (bill)
         budget_args(bill, &pays);
-    for (size_t i = 0; bill && i < BUDGET_KEYS; i++)
+    for (size_t i = 0; bill && i < pays.n_keys; i++)
         argv[n++] = pays.key[i];
+    if (task_can_be_superseded(task))
+        argv[n++] = key_seq(&lane, task->repo, task->event_key);
     keys = n;
-    task_seq_text(&task->seq, seq);
-    argv[n++] = str_of(owner);
-    argv[n++] = STR_NUMBER(dispatched_ms);
+    put_task(&texts, task, owner, dispatched_ms);
     /* Two that expand at once do no harm: what they find is claimed one by one. */
-    argv[n++] = STR_NUMBER(task->kind == TASK_EXPAND ? 0 : CLAIM_SENDING_MS);
-    argv[n++] = STR_NUMBER(CLAIM_TTL_S);
-    argv[n++] = str_of(seq);
-    argv[n++] = STR_NUMBER(task->event.pr);
-    argv[n++] = not_absent(task->event.head_sha);
-    argv[n++] = STR_NUMBER(task->level);
-    argv[n++] = str_of(event_kind_name(task->event.kind));
-    argv[n++] = STR_NUMBER(task->event.received_ms);
-    argv[n++] = overtaken ? STR_LIT("1") : STR_LIT("0");
+    put(&texts, STR_NUMBER(task->kind == TASK_EXPAND ? 0 : CLAIM_SENDING_MS));
+    put(&texts, STR_NUMBER(task->event.received_ms));
+    put(&texts, overtaken ? STR_LIT("1") : STR_LIT("0"));
+    argv[n++] = buf_str(&texts);
     if (bill)
         argv[n++] = pays.packed;
     return redis_queue_script(r, &claim_script, keys, n, argv, why);
@@ -108,46 +139,44 @@ enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *wh
     enum err err = redis_collect(r, &v, why);
     if (err)
         return err;
-    if (v->type != REDIS_ARRAY || (v->n != 3 && v->n != 3 + BUDGET_ANSWER))
-        return why_set(why, ERR_REFUSE, "the claim script gave an answer of another shape");
-    for (enum claim_verdict i = CLAIM_TAKEN; i < CLAIM_NONE; i++) {
+    for (enum claim_verdict i = CLAIM_TAKEN; v->n && i < CLAIM_NONE; i++) {
         if (!str_is(v->items[0].text, verdicts[i]))
             continue;
         struct claim_answer answer = { .verdict = i };
-        if (answer.verdict == CLAIM_DONE)
+        if (i == CLAIM_DONE && v->n == 3)
             answer.call = call_read(v->items[1].text, v->items[2].text);
-        else if (!str_to_i64(v->items[1].text, &answer.wait_ms))
-            answer.wait_ms = 0;
-        if (v->n > 3)
-            budget_answer_read(v->items + 3, &answer.budget);
-        *ret = answer;
-        return OK;
+        else if (i == CLAIM_BUSY && v->n == 2)
+            answer.wait_ms = v->items[1].integer;
+        else
+            err = v->n > 1 ? budget_answer_read(v->items + 1, v->n - 1, &answer.budget, why) : OK;
+        if (!err)
+            *ret = answer;
+        return err;
     }
     return why_set(why, ERR_REFUSE, "the claim script gave an unknown verdict");
 }
 
-enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
-                            const struct outcome *outcome, bool supersede, struct why *why)
+static void put_end(struct buf *to, const char *state, const struct outcome *outcome)
 {
-    char seq[TASK_SEQ_TEXT_SIZE], call[CALL_TEXT_SIZE];
+    char call[CALL_TEXT_SIZE];
+    put(to, str_of(state));
+    put(to, call_text(call, outcome));
+}
+
+enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
+                            const struct outcome *outcome, struct why *why)
+{
+    struct buf CLEANUP(buf_clear) texts = BUF_INIT(TEXTS_MAX);
+    struct key lane;
+    struct str argv[3] = { claim_key(NEW_KEY, task) };
     bool done = outcome->outcome == OUTCOME_DISPATCHED || outcome->outcome == OUTCOME_SKIPPED;
-    task_seq_text(&task->seq, seq);
-    struct str claim = claim_key(NEW_KEY, task);
-    const struct str argv[] = {
-        claim,
-        supersede ? key_seq(NEW_KEY, task->repo, task->event_key) : claim,
-        str_of(owner),
-        done ? STR_LIT("done") : STR_LIT("unknown"),
-        call_text(call, outcome),
-        STR_NUMBER(CLAIM_TTL_S),
-        STR_NUMBER(task->event.pr),
-        not_absent(task->event.head_sha),
-        STR_NUMBER(task->level),
-        str_of(event_kind_name(task->event.kind)),
-        STR_NUMBER(outcome->at_ms),
-        str_of(seq),
-    };
-    return redis_queue_script(r, &finish_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
+    size_t keys = 1;
+    if (task_can_be_superseded(task))
+        argv[keys++] = key_seq(&lane, task->repo, task->event_key);
+    put_task(&texts, task, owner, outcome->at_ms);
+    put_end(&texts, done ? "done" : "unknown", outcome);
+    argv[keys] = buf_str(&texts);
+    return redis_queue_script(r, &finish_script, keys, keys + 1, argv, why);
 }
 
 enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
@@ -180,7 +209,7 @@ static const struct {
 enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int64_t age_ms,
                              bool *queued, struct why *why)
 {
-    char call[CALL_TEXT_SIZE];
+    struct buf CLEANUP(buf_clear) texts = BUF_INIT(TEXTS_MAX);
     struct str repo = str_of(outcome->repo);
     int64_t ttl_s = CLAIM_TTL_S - (age_ms > 0 ? age_ms / 1000 : 0);
     const char *state = says[outcome->outcome].state;
@@ -193,22 +222,23 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
     *queued = named && ttl_s > 0 && (*state || moved);
     if (!*queued)
         return OK;
-    struct str claim = key_claim(NEW_KEY, str_of(outcome->delivery_id), repo, outcome->kind,
-                                 str_of(outcome->run_id), str_of(outcome->again));
-    const struct str argv[] = {
-        claim,
-        moved ? key_seq(NEW_KEY, repo, str_of(outcome->event_key)) : claim,
-        str_of(state),
-        call_text(call, outcome),
-        STR_NUMBER(ttl_s),
-        STR_NUMBER(outcome->pr_number),
-        str_of(outcome->head_sha),
-        STR_NUMBER(outcome->level),
-        str_of(outcome->event_type),
-        STR_NUMBER(outcome->at_ms),
-        str_of(outcome->seq),
-    };
-    return redis_queue_script(r, &restore_script, 2, sizeof(argv) / sizeof(argv[0]), argv, why);
+    const struct record record = { .pr = outcome->pr_number,
+                                   .head_sha = str_of(outcome->head_sha),
+                                   .level = outcome->level,
+                                   .dispatched_ms = outcome->at_ms,
+                                   .seq = str_of(outcome->seq),
+                                   .ttl_s = ttl_s,
+                                   .owner = STR_LIT("rebuild") };
+    put_record(&texts, &record);
+    put_end(&texts, state, outcome);
+    struct str argv[3] = { key_claim(NEW_KEY, str_of(outcome->delivery_id), repo, outcome->kind,
+                                     str_of(outcome->run_id), str_of(outcome->again)) };
+    struct key lane;
+    size_t keys = 1;
+    if (moved)
+        argv[keys++] = key_seq(&lane, repo, str_of(outcome->event_key));
+    argv[keys] = buf_str(&texts);
+    return redis_queue_script(r, &restore_script, keys, keys + 1, argv, why);
 }
 
 static bool field(const struct redis_value *v, size_t i, int64_t *ret)
@@ -221,24 +251,19 @@ enum err dispatch_record_get(struct redis *r, struct str delivery, struct str re
 {
     const struct redis_value *v;
     struct dispatch_record record = { 0 };
-    int64_t level;
     enum err err =
         redis_call(r, &v,
                    REDIS_ARGS(STR_LIT("HMGET"),
                               key_claim(NEW_KEY, delivery, repo, task_kind_name(TASK_DISPATCH),
                                         STR_NONE, STR_NONE),
-                              STR_LIT("dispatched_ms"), STR_LIT("pr"), STR_LIT("level"),
-                              STR_LIT("head_sha"), STR_LIT("event_type")),
+                              STR_LIT("dispatched_ms"), STR_LIT("pr"), STR_LIT("head_sha")),
                    why);
     if (err)
         return err;
-    *found = v->type == REDIS_ARRAY && v->n == 5 && field(v, 0, &record.dispatched_ms) &&
-             field(v, 1, &record.pr) && field(v, 2, &level) &&
-             str_copy(record.head_sha, sizeof(record.head_sha), v->items[3].text) &&
-             str_copy(record.event_type, sizeof(record.event_type), v->items[4].text);
-    if (*found) {
-        record.level = (int)level;
+    *found = v->type == REDIS_ARRAY && v->n == 3 && field(v, 0, &record.dispatched_ms) &&
+             field(v, 1, &record.pr) &&
+             str_copy(record.head_sha, sizeof(record.head_sha), v->items[2].text);
+    if (*found)
         *ret = record;
-    }
     return OK;
 }

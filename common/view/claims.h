@@ -45,24 +45,23 @@ struct claim_answer {
  *
  * Takes a claim, in one Lua step. Queue many, then collect in the same order, so that a loop can
  * pipeline them. owner: unique to one attempt to send; the same owner may claim again. (A process
- * may hold a task twice when its partition was revoked and assigned again.) supersede: compare and
- * record seq (pull_request dispatches only). overtaken: a later event of the lane waits already.
- * With supersede the task is then superseded, unless an earlier call of it may have had an effect:
- * then it is repeated, because a run that it may have started still reports under its delivery.
+ * may hold a task twice when its partition was revoked and assigned again.) The seq of a task that
+ * can be superseded is compared and recorded. overtaken: a later event of the lane waits already.
+ * Such a task is then superseded, unless an earlier call of it may have had an effect: then it is
+ * repeated, because a run that it may have started still reports under its delivery.
  * dispatched_ms: the time of the call, by the caller's wall clock; the claim itself expires by
  * Redis's clock. bill: what the call costs, paid in the same step if the claim is taken; NULL:
  * nothing. */
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
-                     int64_t dispatched_ms, bool supersede, bool overtaken,
-                     const struct budget_bill *bill, struct why *why) MUST_CHECK;
+                     int64_t dispatched_ms, bool overtaken, const struct budget_bill *bill,
+                     struct why *why) MUST_CHECK;
 enum err claim_collect(struct redis *r, struct claim_answer *ret, struct why *why) MUST_CHECK;
 /* Ends a claim; queued and collected in the same way. sending → done(call) if the outcome is
  * dispatched or skipped, else → unknown (the next to claim gets CLAIM_EXPIRED). Also writes a claim
- * that was not taken because Redis was unavailable. A claim that is done stays done. supersede, as
- * for claim_queue: in the same step the seq becomes the lane's last, unless a later one is. */
+ * that was not taken because Redis was unavailable: then the seq becomes the lane's last, too,
+ * unless a later one is. A claim that is done stays done. */
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
-                            const struct outcome *outcome, bool supersede,
-                            struct why *why) MUST_CHECK;
+                            const struct outcome *outcome, struct why *why) MUST_CHECK;
 /* Gives a claim back: no call was made, or GitHub certainly did not act on it. */
 enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
                              struct why *why) MUST_CHECK;
@@ -81,8 +80,6 @@ enum err claim_restore_queue(struct redis *r, const struct outcome *outcome, int
 struct dispatch_record {
     int64_t pr;
     char head_sha[SHA_MAX + 1];
-    char event_type[16];
-    int level;
     int64_t dispatched_ms;
 };
 /* OK: *found says whether there is one. */

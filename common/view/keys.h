@@ -13,8 +13,9 @@
  * crcr:rebuild                              hash    fold        fold, crcrctl      -
  *   who rebuilds: state, owner, fence, until_ms; how far it is: phase, done, total
  * crcr:claim:<delivery>|<repo>|<kind>|<run> hash    dispatcher  ingest             7 d
- *   state sending/done/unknown, owner, until_ms, pr, head_sha, level, event_type, dispatched_ms;
- *   outcome: HTTP status, attempt and mark of the call (JSON in older claims)
+ *   state sending/done/unknown, owner, until_ms, pr, head_sha, dispatched_ms; level, without which
+ *   older programs take it for none; outcome: HTTP status, attempt and mark of the call (JSON in
+ *   older claims)
  *   |<id> follows in claims of a replay --again
  * crcr:seq:<repo>|<event key>               string  dispatcher  dispatcher         7 d
  *   last task_seq sent

@@ -10,7 +10,6 @@ from test_fold_lua import VIEW, fact
 
 MOST_MS = 50
 TEXT, LONG, RANKS = 8192, 2 << 20, 1024  # result_record.h: RESULT_TEXT_MAX, a callback, RESULT_RANKS_MAX
-KAFKA = 1 << 20  # a header of dispatch.*
 EVIL = ("a", "1", "=", ";", "a=", "1=a;", "=a;a", ":", "1:", "/", "a/", "|1", " ", "1 ", "1 a ", "1 a 1\n", "\n", "\0", "%", "é")
 SCRIPTS = sorted({path.name for path in VIEW.glob("*.lua")} - {"budget_shared.lua", "superseded.lua"})
 
@@ -42,8 +41,17 @@ def fold_call(state, ranks):
                   "", "9000", ranks, str(1 << 30), *[part for pair in fields.items() for part in pair]]
 
 
-CLAIM = ["dispatched", *[Long("1", KAFKA) for _ in range(3)]]
-BILL = [struct.pack("<21d", 0, 0, 1, 1, 1, *[1, 9, 1, 9] * 4)]
+BILL = [struct.pack("<25d", 0, 0, 1, 1, 1, *[part for bucket in range(1, 5) for part in (bucket, 1, 9, 1, 9)])]
+
+
+class Texts(Long):
+    """What a script of a claim reads first, with a seq of at most 64 bytes in it."""
+
+    def __new__(cls, *behind, seq="5:1:2"):
+        texts = ("1", "h" * 64, "4", "5000", seq, "604800", "me", *behind)
+        self = super().__new__(cls, "".join(f"{text}\0" for text in texts), 64)
+        self.behind = behind
+        return self
 CALLS = {
     "fold.lua": [fold_call("completed", ""), fold_call("in_progress", ""), fold_call("completed", Long("1=c", 60 << 10)),
                  fold_call("completed", Long("1=c", RANKS))],
@@ -54,10 +62,10 @@ CALLS = {
                                ["1", "5000", "5000", "259200", "", Long("l", 6400), Long("h", 64), Long("t", 1024),
                                 Long("a", 64), Long("o/r", 140)])],
     "fold_main.lua": [(["m", "crcr:epoch"], ["", "5", "0", *[f"{i} " + "c" * 1500 for i in range(1000)]])],
-    "claim.lua": [(["c", "crcr:epoch", "l", "b", "s", "t"],
-                   ["me", "5000", "60000", "604800", Long("5:1:2", 64), "1", Long("h", KAFKA), "4", Long("e", 64), "5000", "0", *BILL])],
-    "claim_finish.lua": [(["c", "l"], ["me", "done", Long("{}", 8192), "604800", "1", Long("h", KAFKA), "4", "e", "5000", Long("5:1:2", 64)])],
-    "claim_restore.lua": [(["c", "l"], ["done", Long("{}", 8192), "604800", "1", Long("h", 64), "4", Long("e", 16), "5000", Long("5:1:2", 64)])],
+    "claim.lua": [(["c", "crcr:epoch", "b", "s", "t", "l"],
+                   [Texts("60000", "5000", "0"), *BILL])],
+    "claim_finish.lua": [(["c", "l"], [Texts("done", "204 1 ")])],
+    "claim_restore.lua": [(["c", "l"], [Texts("done", "204 1 ")])],
     "claim_release.lua": [(["c"], [Long("me", 128)])],
     "lease.lua": [(["leases"], ["take", "15000", Long("m", TEXT)]),
                   (["leases", "crcr:zombies", "crcr:epoch"], ["take_due", "15000", "9000", "100"]),
@@ -103,7 +111,7 @@ def cost_ms(db, text, keys, argv):
             argv = [argv[1], *argv[1:]]
         db.set("tallied", argv[0])
         before = used_s()
-        db.eval(text, len(keys), *keys, *argv)
+        db.eval(f"local function script()\n{text}\nend\nscript()", len(keys), *keys, *argv)  # what it returns may be no text
         best = min(best, 1000 * (used_s() - before))
         if best < MOST_MS:
             break
@@ -112,7 +120,10 @@ def cost_ms(db, text, keys, argv):
 
 def filled(argv, place, text):
     """A job's key keeps its parts."""
-    begin = "j/" if argv[place] == "j/" else ""
+    one = argv[place]
+    if isinstance(one, Texts):
+        return [*argv[:place], Texts(*one.behind, seq=text.replace("\0", "") * (one.most // len(text.encode()))), *argv[place + 1:]]
+    begin = "j/" if one == "j/" else ""
     return [*argv[:place], begin + text * ((argv[place].most - len(begin)) // len(text.encode())), *argv[place + 1:]]
 
 

@@ -33,11 +33,11 @@ static struct {
 } world;
 
 enum err claim_finish_queue(struct redis *r, const struct task *task, const char *owner,
-                            const struct outcome *outcome, bool supersede, struct why *why)
+                            const struct outcome *outcome, struct why *why)
 {
     (void)r;
     (void)why;
-    assert_true(supersede);
+    assert_true(task_can_be_superseded(task));
     assert_true(str_is(task->event.delivery, DELIVERY));
     assert_string_equal(owner, "me");
     say("finish %s; ", outcome_kind_name(outcome->outcome));

@@ -70,14 +70,13 @@ static struct {
 } world;
 
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
-                     int64_t dispatched_ms, bool supersede, bool overtaken,
-                     const struct budget_bill *bill, struct why *why)
+                     int64_t dispatched_ms, bool overtaken, const struct budget_bill *bill,
+                     struct why *why)
 {
     (void)r;
-    (void)task;
     (void)dispatched_ms;
     (void)why;
-    assert_true(supersede);
+    assert_true(task_can_be_superseded(task));
     assert_null(bill);
     assert_string_equal(owner, "host-1-2.L1.1");
     (void)overtaken;

@@ -64,13 +64,13 @@ static void put_script(struct buf *to)
     ptrdiff_t end = str_find_str(text, STR_LIT("-- with: budget_shared.lua"));
     assert_true(end > 0);
     buf_put(to, (struct str){ text.ptr, (size_t)end });
-    buf_puts(to, "return budget(tonumber(ARGV[1]), KEYS[1], { KEYS[2], KEYS[3] }, ARGV[2])");
+    buf_puts(to, "local wait, bucket, account = budget(tonumber(ARGV[1]), KEYS, 1, ARGV[2])\n"
+                 "return { account, tonumber(ARGV[1]), wait, bucket }");
 }
 
 /* Redis and memory answer alike, whatever is asked when. */
 static void it_counts_as_memory_does(void **state)
 {
-    enum { NUMBERS = 3 + BUDGET_SHARES + 4 * BUDGET_BUCKETS };
     struct redis_fixture *f = *state;
     struct budget_rules rules = github;
     struct budget_state memory = { { 0 }, 0 };
@@ -84,34 +84,31 @@ static void it_counts_as_memory_does(void **state)
     struct redis_script eval = { .source = buf_str(&script).ptr };
     srand(3);
     for (int i = 0; i < 4000; i++) {
-        struct budget_ask ask;
-        struct budget_answer wanted;
+        struct budget_bill bill = { .account = STR_LIT("a") };
+        struct budget_args args;
+        struct budget_answer wanted, answer;
         const struct redis_value *v;
         char text[STR_NUMBER_SIZE];
         now += rand() % 20 ? rand() % 300000 : (i % 3 ? HOUR_US / 50 : -HOUR_US / 100);
         budget_price(&rules, (enum budget_call)(rand() % BUDGET_CALLS),
                      (enum budget_class)(rand() % BUDGET_CLASSES), rand() % 50 ? -1 : rand() % 1500,
-                     HOUR_US, &ask);
-        ask.limited_us = rand() % 100 ? 0 : rand() % 5000000;
-        double numbers[NUMBERS] = { (double)ask.limited_us, (double)ask.lower_us }; /* no shares */
-        const int64_t *of = &ask.of[0].cost_us;
-        for (size_t n = 0; n < 4 * BUDGET_BUCKETS; n++)
-            numbers[3 + BUDGET_SHARES + n] = (double)of[n];
-        const struct str argv[] = { STR_LIT("a"),
-                                    STR_LIT("b"),
-                                    STR_LIT("c"),
-                                    str_number(text, now),
-                                    { (const char *)numbers, sizeof(numbers) } };
-        assert_int_equal(redis_call_script(f->redis, &eval, 3, 5, argv, &v, NULL), OK);
-        budget_take(&memory, &ask, now, &wanted);
-        assert_int_equal(v->items[0].integer, wanted.wait_us);
-        if (wanted.wait_us)
-            assert_int_equal(v->items[1].integer, wanted.limited ? 0 : wanted.bucket + 1);
+                     HOUR_US, &bill.ask);
+        bill.ask.limited_us = rand() % 100 ? 0 : rand() % 5000000;
+        memset(bill.ask.share_cost_us, 0, sizeof(bill.ask.share_cost_us));
+        budget_args(&bill, &args);
+        const struct str argv[] = { args.key[0], str_number(text, now), args.packed };
+        assert_int_equal(redis_call_script(f->redis, &eval, 1, 3, argv, &v, NULL), OK);
+        assert_int_equal(budget_answer_read(v->items, v->n, &answer, NULL), OK);
+        budget_take(&memory, &bill.ask, now, &wanted);
+        assert_int_equal(answer.wait_us, wanted.wait_us);
+        assert_int_equal(answer.limited, wanted.limited);
+        if (wanted.wait_us && !wanted.limited)
+            assert_int_equal(answer.bucket, wanted.bucket);
         for (int b = 0; b < BUDGET_BUCKETS; b++)
-            assert_int_equal(v->items[2 + b].integer, wanted.used_us[b]);
+            assert_int_equal(answer.used_us[b], wanted.used_us[b]);
         taken += !wanted.wait_us;
-        refused[v->items[1].integer] += wanted.wait_us > 0;
-        (void)number(state, STR_LIT("PERSIST"), STR_LIT("a")); /* its time is not ours */
+        refused[wanted.limited ? 0 : wanted.bucket + 1] += wanted.wait_us > 0;
+        (void)number(state, STR_LIT("PERSIST"), args.key[0]); /* its time is not ours */
     }
     assert_true(taken > 500);
     for (int b = 0; b <= BUDGET_BUCKETS; b++)

@@ -39,7 +39,7 @@ static inline struct claim_answer claim(void **state, const struct task *task, c
     struct redis_fixture *f = *state;
     struct claim_answer answer = { 0 };
     struct why why;
-    if (claim_queue(f->redis, task, owner, now_ms, true, false, NULL, &why) ||
+    if (claim_queue(f->redis, task, owner, now_ms, false, NULL, &why) ||
         claim_collect(f->redis, &answer, &why))
         fail_msg("%s", why.text);
     return answer;
@@ -59,7 +59,7 @@ static inline void let_it_run_out(struct redis_fixture *f)
 static inline enum err finish(struct redis_fixture *f, const struct task *task, const char *owner,
                               const struct outcome *outcome)
 {
-    assert_int_equal(claim_finish_queue(f->redis, task, owner, outcome, true, NULL), OK);
+    assert_int_equal(claim_finish_queue(f->redis, task, owner, outcome, NULL), OK);
     return claim_end_collect(f->redis, NULL);
 }
 
