@@ -84,7 +84,9 @@ void post_outcome(struct work *work, const struct outcome *outcome)
     struct headers headers;
     buf_init(&key, OUTCOME_KEY_MAX);
     buf_init(&json, OUTCOME_MAX_BYTES);
-    buf_printf(&key, "%s/%s", outcome->delivery_id, outcome->repo);
+    buf_puts(&key, outcome->delivery_id);
+    buf_putc(&key, '/');
+    buf_puts(&key, outcome->repo);
     outcome_to_json(outcome, &json);
     headers_init(&headers);
     headers_put(&headers, "delivery", str_of(outcome->delivery_id));

@@ -28,17 +28,10 @@ void buf_reset(struct buf *b)
         b->ptr[0] = '\0';
 }
 
-/* Room for n more bytes and the NUL. The size is chosen by outsiders, so no memory is no reason to
- * abort: the buffer is full then. */
-static bool reserve(struct buf *b, size_t n)
+/* For need bytes. The size is chosen by outsiders, so no memory is no reason to abort: the buffer
+ * is full then. */
+static bool grow(struct buf *b, size_t need)
 {
-    if (b->full || n > b->max - b->len) {
-        b->full = true;
-        return false;
-    }
-    size_t need = b->len + n + 1;
-    if (need <= b->cap)
-        return true;
     size_t cap = b->cap ? b->cap : FIRST_CAP;
     while (cap < need)
         cap *= 2;
@@ -52,6 +45,16 @@ static bool reserve(struct buf *b, size_t n)
     b->ptr = bigger;
     b->cap = cap;
     return true;
+}
+
+/* Room for n more bytes and the NUL. */
+static inline bool reserve(struct buf *b, size_t n)
+{
+    if (b->full || n > b->max - b->len) {
+        b->full = true;
+        return false;
+    }
+    return b->len + n < b->cap || grow(b, b->len + n + 1);
 }
 
 void buf_put(struct buf *b, struct str s)
@@ -70,7 +73,10 @@ void buf_puts(struct buf *b, const char *text)
 
 void buf_putc(struct buf *b, char c)
 {
-    buf_put(b, (struct str){ &c, 1 });
+    if (!reserve(b, 1))
+        return;
+    b->ptr[b->len++] = c;
+    b->ptr[b->len] = '\0';
 }
 
 void buf_put_number(struct buf *b, int64_t n)

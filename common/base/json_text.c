@@ -1,7 +1,5 @@
 #include "json_text.h"
 
-#include <string.h>
-
 size_t json_text_utf8(struct str s)
 {
     static const struct {
@@ -29,15 +27,6 @@ size_t json_text_utf8(struct str s)
     return 0;
 }
 
-/* Bytes that go through as they are: printable ASCII but the quote and the backslash. */
-static size_t plain_run(struct str s)
-{
-    size_t n = 0;
-    while (n < s.len && s.ptr[n] >= 0x20 && s.ptr[n] < 0x7f && s.ptr[n] != '"' && s.ptr[n] != '\\')
-        n++;
-    return n;
-}
-
 void json_text_put(struct buf *to, struct str s)
 {
     static const char characters[] = "\"\\\n\r\t", letters[] = "\"\\nrt";
@@ -47,7 +36,7 @@ void json_text_put(struct buf *to, struct str s)
     }
     buf_putc(to, '"');
     while (s.len) {
-        size_t n = plain_run(s);
+        size_t n = json_text_plain(s);
         buf_put(to, (struct str){ s.ptr, n });
         s = str_from(s, n);
         if (!s.len)

@@ -2,8 +2,9 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <openssl/rand.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,13 +27,32 @@ static void put_hex(const unsigned char *bytes, size_t n, char *to)
     to[2 * n] = '\0';
 }
 
+/* Looked up once: to look it up costs as much as to hash 4 KB. */
+static EVP_MAC_CTX *hmac_of_sha256;
+
+static void hmac_look_up(void)
+{
+    char digest[] = "SHA256";
+    const OSSL_PARAM params[] = { OSSL_PARAM_construct_utf8_string("digest", digest, 0),
+                                  OSSL_PARAM_construct_end() };
+    EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    hmac_of_sha256 = EVP_MAC_CTX_new(mac);
+    EVP_MAC_free(mac);
+    require(hmac_of_sha256 && EVP_MAC_CTX_set_params(hmac_of_sha256, params), "HMAC-SHA256");
+}
+
 void hmac_sha256(struct str key, struct str data, unsigned char digest[SHA256_BYTES])
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, hmac_look_up);
     /* A NULL key would mean "the one before". */
     const char *key_bytes = key.ptr ? key.ptr : "";
-    unsigned int n = 0;
-    bool done = HMAC(EVP_sha256(), key_bytes, (int)key.len, (const unsigned char *)data.ptr,
-                     data.len, digest, &n);
+    size_t n = 0;
+    EVP_MAC_CTX *mac = EVP_MAC_CTX_dup(hmac_of_sha256);
+    bool done = mac && EVP_MAC_init(mac, (const unsigned char *)key_bytes, key.len, NULL) &&
+                EVP_MAC_update(mac, (const unsigned char *)data.ptr, data.len) &&
+                EVP_MAC_final(mac, digest, &n, SHA256_BYTES);
+    EVP_MAC_CTX_free(mac);
     require(done && n == SHA256_BYTES, "HMAC-SHA256");
 }
 

@@ -60,14 +60,23 @@ enum err jwt_sign_rs256(const struct jwt_key *key, struct str kid, struct str cl
 static void put_base64url(struct buf *to, struct str bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    char text[256];
+    size_t n = 0;
     for (size_t i = 0; i < bytes.len; i += 3) {
         unsigned bits = 0;
         for (size_t k = i; k < i + 3; k++)
             bits = bits << 8 | (k < bytes.len ? (unsigned char)bytes.ptr[k] : 0);
-        const char four[] = { digits[bits >> 18], digits[bits >> 12 & 63], digits[bits >> 6 & 63],
-                              digits[bits & 63] };
-        buf_put(to, (struct str){ four, bytes.len - i < 3 ? bytes.len - i + 1 : 4 });
+        text[n] = digits[bits >> 18];
+        text[n + 1] = digits[bits >> 12 & 63];
+        text[n + 2] = digits[bits >> 6 & 63];
+        text[n + 3] = digits[bits & 63];
+        n += bytes.len - i < 3 ? bytes.len - i + 1 : 4;
+        if (n == sizeof(text)) {
+            buf_put(to, (struct str){ text, n });
+            n = 0;
+        }
     }
+    buf_put(to, (struct str){ text, n });
 }
 
 /* Not by cjose, which builds three documents for it: each dispatch has one. */

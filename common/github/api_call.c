@@ -145,7 +145,8 @@ enum err api_call_start(const struct api *api, const struct github_request *requ
     struct api_call *c = mem_alloc(1, sizeof(*c));
     struct buf text;
     buf_init(&text, AUTHORIZATION_MAX);
-    buf_printf(&text, "Bearer %s", token);
+    buf_puts(&text, "Bearer ");
+    buf_puts(&text, token);
     *c = (struct api_call){
         .client = api->client,
         .request = *request,

@@ -80,24 +80,6 @@ struct string {
     bool nul;       /* one of them is NUL or half of a surrogate pair */
 };
 
-#define CHUNK 16
-
-/* How many of the CHUNK bytes at p need no look: ASCII, but no control character, quote or
- * backslash. Bytes that are not ASCII are negative here, so below a blank. */
-static size_t plain_bytes(position p)
-{
-    typedef signed char chunk __attribute__((vector_size(CHUNK)));
-    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first byte is the lowest");
-    chunk x;
-    uint64_t halves[2];
-    memcpy(&x, p, CHUNK);
-    x = (x < ' ') | (x == '"') | (x == '\\');
-    memcpy(halves, &x, CHUNK);
-    if (halves[0])
-        return (size_t)__builtin_ctzll(halves[0]) / 8;
-    return halves[1] ? 8 + (size_t)__builtin_ctzll(halves[1]) / 8 : CHUNK;
-}
-
 /* Bytes of the character or the escape at p, which needs a look; 0: refused. */
 static size_t character(struct json_scanner *s, position p, struct string *string)
 {
@@ -128,10 +110,7 @@ static position string(struct json_scanner *s, position p, struct string *ret)
     const position start = ++p, end = s->end;
     ret->escaped = ret->nul = false;
     for (size_t n;; p += n) {
-        do {
-            n = end - p >= CHUNK ? plain_bytes(p) : 0;
-            p += n;
-        } while (n == CHUNK);
+        p += json_text_plain((struct str){ (const char *)p, (size_t)(end - p) });
         if (p == end)
             return refuse(s, p, "a string without its end");
         if (*p == '"')

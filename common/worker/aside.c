@@ -5,12 +5,12 @@
 #include "park.h"
 #include "worker.h"
 
-static void log_aside(const struct work *work, const struct headers *headers, enum log_level level,
-                      const char *event, const char *class, const char *topic, int64_t wait_ms,
-                      const char *error)
+static void log_aside(const struct work *work, const struct headers *headers, enum topic to,
+                      const char *class, int64_t wait_ms, const char *error)
 {
     const struct record *record = work->record;
-    log_write(level, event,
+    bool dead = to == TOPIC_DLQ;
+    log_write(dead ? LOG_WARN : LOG_INFO, dead ? "dead_letter" : "parked",
               (const struct log_field[]){
                   LOG_STR("class", str_of(class)),
                   LOG_STR("delivery", headers_get(headers, "delivery")),
@@ -19,7 +19,7 @@ static void log_aside(const struct work *work, const struct headers *headers, en
                   LOG_STR("from", str_of(record->at.topic)),
                   LOG_INT("partition", record->at.partition),
                   LOG_INT("offset", record->at.offset),
-                  LOG_STR("to", str_of(topic)),
+                  LOG_STR("to", str_of(work_options(work)->topics->name[to])),
                   LOG_INT("wait_ms", wait_ms),
                   LOG_STR("error", str_of(error)),
                   { .name = NULL },
@@ -49,7 +49,7 @@ void work_dead_as(struct work *work, const struct headers *headers, const char *
         .count = &count,
     };
     work_put(work, &post);
-    log_aside(work, headers, LOG_WARN, "dead_letter", class, o->topics->name[TOPIC_DLQ], 0, error);
+    log_aside(work, headers, TOPIC_DLQ, class, 0, error);
 }
 
 bool work_can_park(const struct work *work)
@@ -83,7 +83,6 @@ bool work_park(struct work *work, const struct park *park)
         .count = &count,
     };
     work_put(work, &post);
-    log_aside(work, &headers, LOG_INFO, "parked", park->label, o->topics->name[delay],
-              park->wait_ms, park->error);
+    log_aside(work, &headers, delay, park->label, park->wait_ms, park->error);
     return true;
 }
