@@ -179,6 +179,8 @@ static struct gate_bill bill_of(const struct gate_user *u, const struct account 
 static struct refusal *refusal_of(struct gate *g, const struct gate_bill *bill, bool make)
 {
     char key[2 * REPO_MAX + 64];
+    if (!make && table_count(&g->refusals) == 0)
+        return NULL;
     bool content = g->rules.content[bill->kind];
     const char *cost = content ? "content" : bill->kind == BUDGET_READ ? "read" : "write";
     snprintf(key, sizeof(key), "%.*s|%s|%s|%.*s#%" PRId64, STR_ARG(bill->shared.account),
