@@ -1,21 +1,21 @@
 #include "dispatch_decide.h"
 
 #include "../common/worker/park.h"
-#include "route.h"
+#include "rerun.h"
 
 const char *dispatch_unwanted(const struct task *task, const struct allowlist *list, int64_t now_ms,
                               int64_t max_age_ms)
 {
     if (route_is_old(&task->event, now_ms, max_age_ms))
         return ROUTE_TOO_OLD;
-    if (!list || route_is_suite(task)) /* the upstream itself is in no list */
+    if (!list || rerun_is_suite(task)) /* the upstream itself is in no list */
         return NULL;
     const struct allowlist_entry *entry = allowlist_find(list, task->repo);
     if (!entry)
         return ROUTE_NOT_LISTED;
     if (task->kind == TASK_DISPATCH)
         return entry->pull_request ? NULL : "the repository takes nightly runs only";
-    return entry->level >= ROUTE_RERUN_LEVEL ? NULL : ROUTE_NO_RERUNS;
+    return entry->level >= RERUN_LEVEL ? NULL : ROUTE_NO_RERUNS;
 }
 
 /* ---- before the call ---- */

@@ -38,7 +38,7 @@ void expand_suite(const struct route_input *in, const struct check_asked *checks
     struct route route;
     *ret = (struct routes){ .nothing = "the check suite holds no check run" };
     for (size_t i = 0; i < n; i++) {
-        const char *nothing = route_check(in, &checks[i], &route);
+        const char *nothing = rerun_check(in, &checks[i], &route);
         if (!nothing && route.kind == TASK_RERUN_FAILED) /* "Re-run all checks" */
             route.kind = TASK_RERUN_ALL;
         if (nothing)

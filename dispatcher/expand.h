@@ -8,9 +8,9 @@
 #define CRCR_DISPATCHER_EXPAND_H
 
 #include "../common/model/result_record.h"
-#include "route.h"
+#include "rerun.h"
 
-/* Of a check suite; in as for route_check. What is skipped for one reason has one outcome a repo.
+/* Of a check suite; in as for rerun_check. What is skipped for one reason has one outcome a repo.
  * ret is the caller's to clear; it borrows from checks and from the allowlist. */
 void expand_suite(const struct route_input *in, const struct check_asked *checks, size_t n,
                   struct routes *ret);

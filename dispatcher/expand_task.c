@@ -281,7 +281,7 @@ static void aggregate_start(struct expand_task *e)
     struct str delivery;
     int64_t before = 0, after = 0;
     struct why why = { "" };
-    if (!route_aggregate_id(task->run_id, &delivery, &of.pr)) {
+    if (!rerun_aggregate_id(task->run_id, &delivery, &of.pr)) {
         expand_refuse(e, "the aggregate check names no delivery");
         return;
     }
@@ -319,7 +319,7 @@ void expand_task_start(struct task_in_hand *t)
     buf_init(&e->payload, PAYLOAD_MAX_BYTES);
     buf_init(&e->trimmed, TRIMMED_MAX);
     t->expand = e;
-    if (!route_is_suite(&t->task)) {
+    if (!rerun_is_suite(&t->task)) {
         aggregate_start(e);
         return;
     }

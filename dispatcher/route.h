@@ -6,11 +6,10 @@
 #include "../common/model/task.h"
 
 /* Why a task is not wanted, also when it is looked at again before its call (dispatch_decide.c). */
-#define ROUTE_TOO_OLD     "the event is older than CRCR_MAX_EVENT_AGE"
-#define ROUTE_NOT_LISTED  "the repository is not in the allowlist"
-#define ROUTE_NO_RERUNS   "re-runs are for levels 3 and 4"
-#define ROUTE_OTHER_CI    "the check run names no GitHub Actions run"
-#define ROUTE_RERUN_LEVEL 3 /* and above */
+#define ROUTE_TOO_OLD    "the event is older than CRCR_MAX_EVENT_AGE"
+#define ROUTE_NOT_LISTED "the repository is not in the allowlist"
+#define ROUTE_NO_RERUNS  "re-runs are for levels 3 and 4"
+#define ROUTE_OTHER_CI   "the check run names no GitHub Actions run"
 
 struct route_input {
     const struct event *event;
@@ -47,21 +46,6 @@ bool route_takes_payload(enum task_kind kind);
 /* The task that a route becomes; of: what all tasks of its event have in common. */
 struct task route_task(const struct route *to, const struct task *of);
 
-/* A check run that somebody wants again: named by a webhook, or found in a check suite. Borrowed.
- */
-struct check_asked {
-    int64_t app_id; /* of the App that made it */
-    struct str name, external_id;
-};
-/* Decides for both. NULL: *ret says what it becomes, a rerun_failed of its run, or an expand
- * of an aggregate check, or why it is skipped. Otherwise why no downstream is concerned at all.
- * in->facts is not used. */
-const char *route_check(const struct route_input *in, const struct check_asked *check,
-                        struct route *ret);
-/* The external_id of an aggregate check, "d:<delivery>:<pr>". */
-bool route_aggregate_id(struct str external_id, struct str *delivery, int64_t *pr);
-/* An expand of a whole check suite is the upstream's; any other is a downstream's. */
-bool route_is_suite(const struct task *task);
 /* Never for a replay --again: the operator knows its age. now_ms is the wall clock. */
 bool route_is_old(const struct event *event, int64_t now_ms, int64_t max_age_ms);
 

@@ -7,7 +7,7 @@
 #include "common/github/payload_fit.h"
 #include "dispatcher/allowlist_source.h"
 #include "dispatcher/dispatcher.h"
-#include "dispatcher/route.h"
+#include "dispatcher/rerun.h"
 #include "role_fake.h"
 
 #define DELIVERY "9d619547-4191-4a7b-807b-179e341c9a29"
