@@ -216,7 +216,8 @@ static enum err callback_collect(struct fold *f, struct fact *fact, struct why *
 {
     struct result_record merged;
     enum fold_verdict verdict = FOLD_REPEAT;
-    enum err err = job_fold_collect(f->redis, &verdict, &merged, why);
+    enum err err = job_fold_collect(f->redis, &fact->callback.job, fact->callback.received_ms,
+                                    &verdict, &merged, why);
     if (err)
         return err;
     if (verdict == FOLD_FULL) {

@@ -20,16 +20,6 @@
 
 /* ---- collecting ------------------------------------------------------------------------------ */
 
-static enum err job_collect(struct redis *redis, struct why *why)
-{
-    struct result_record merged;
-    enum fold_verdict verdict;
-    enum err err = job_fold_collect(redis, &verdict, &merged, why);
-    if (!err)
-        result_record_clear(&merged);
-    return err;
-}
-
 static void queued(struct rebuild_fold *f, rebuild_collect_fn *collect, size_t bytes)
 {
     f->batch.collect[f->batch.n++] = collect;
@@ -100,7 +90,7 @@ static enum err result_queue(struct rebuild_fold *f, const struct record *record
     if (row.delivery_id && row.run_attempt && times_of(f, row.last_ms, &times)) {
         err = job_restore_queue(f->redis, &row, &times, why);
         if (!err)
-            queued(f, job_collect, record->value.len);
+            queued(f, view_fold_collect, record->value.len);
         const char *commit = result_record_is_self(&row) ? result_record_commit(&row) : NULL;
         if (!err && row.level >= 2 && commit) /* whether it exists is asked again */
             rebuild_mark(f->rebuild, commit, f->reporter->upstream_repo, row.repo);
@@ -142,7 +132,7 @@ static enum err callback_queue(struct rebuild_fold *f, struct fact *fact, struct
     enum err err = job_fold_queue(f->redis, job, callback->received_ms, &times, why);
     if (err)
         return err;
-    queued(f, job_collect, fact->record->value.len);
+    queued(f, view_fold_collect, fact->record->value.len);
     /* Its aggregate check run may wait for the end of the run, or for quiet, and so may an open
      * job: the times at which they were to be looked at again are lost with the view. */
     if (((job->level >= 3 && !result_record_is_self(job)) || job_is_open(job)) && job->head_sha &&

@@ -23,52 +23,53 @@ struct column {
     size_t offset;
     int64_t unknown; /* of numbers */
     bool in_json;
+    char group; /* result_field */
 };
 
 #define AT(member) offsetof(struct result_record, member)
 static const struct column columns[] = {
-    { "dynamoKey", KEY, AT(key), 0, true },
-    { "status", STATE, AT(state), JOB_NONE, true },
-    { "conclusion", TEXT, AT(conclusion), 0, true },
-    { "downstream_repo", TEXT, AT(repo), 0, true },
-    { "downstream_repo_level", LEVEL, AT(level), -1, true },
-    { "upstream_repo", TEXT, AT(upstream_repo), 0, true },
-    { "event_type", TEXT, AT(event_type), 0, true },
-    { "pr_number", NUMBER, AT(pr_number), 0, true },
-    { "pytorch_head_sha", TEXT, AT(head_sha), 0, true },
-    { "delivery_id", TEXT, AT(delivery_id), 0, true },
-    { "workflow_name", TEXT, AT(workflow_name), 0, true },
-    { "job_name", TEXT, AT(job_name), 0, true },
-    { "check_run_id", TEXT, AT(check_run_id), 0, true },
-    { "run_id", TEXT, AT(run_id), 0, true },
-    { "run_attempt", NUMBER_TEXT, AT(run_attempt), 0, true },
-    { "workflow_run_url", TEXT, AT(run_url), 0, true },
-    { "artifact_url", TEXT, AT(artifact_url), 0, true },
-    { "queue_time", SECONDS, AT(queue_ms), -1, true },
-    { "execution_time", SECONDS, AT(execution_ms), -1, true },
-    { "started_at", TEXT, AT(started_at), 0, true },
-    { "completed_at", TEXT, AT(completed_at), 0, true },
-    { "total_tests", NUMBER, AT(total), -1, true },
-    { "passed_tests", NUMBER, AT(passed), -1, true },
-    { "failed_tests", NUMBER, AT(failed), -1, true },
-    { "skipped_tests", NUMBER, AT(skipped), -1, true },
-    { "failed_tests_json", TEXT, AT(failed_tests), 0, true },
-    { "triage_verdict_json", TEXT, AT(triage_verdict), 0, true },
-    { "environment", TEXT, AT(environment), 0, true },
-    { "dispatched_ms", MILLIS, AT(dispatched_ms), -1, false },
-    { "run_started_ms", MILLIS, AT(run_started_ms), -1, false },
-    { "ended_by", TEXT, AT(ended_by), 0, false },
-    { "in_progress_ms", MILLIS, AT(in_progress_ms), -1, false },
-    { "timed_out_ms", MILLIS, AT(timed_out_ms), -1, false },
-    { "completed_ms", MILLIS, AT(completed_ms), -1, false },
-    { "failed_tests_cut", NUMBER, AT(failed_tests_cut), -1, false },
-    { "run_complete", NUMBER, AT(run_complete), -1, false },
-    { "no_conclusion", NUMBER, AT(no_conclusion), -1, false },
-    { "issuer", TEXT, AT(issuer), 0, false },
-    { "top_level", LEVEL, AT(top_level), -1, false },
-    { "ranks", TEXT, AT(ranks), 0, false },
-    { "first_ms", MILLIS, AT(first_ms), -1, false },
-    { "last_ms", MILLIS, AT(last_ms), -1, false },
+    { "dynamoKey", KEY, AT(key), 0, true, '=' },
+    { "status", STATE, AT(state), JOB_NONE, true, 0 },
+    { "conclusion", TEXT, AT(conclusion), 0, true, 'c' },
+    { "downstream_repo", TEXT, AT(repo), 0, true, '=' },
+    { "downstream_repo_level", LEVEL, AT(level), -1, true, 'l' },
+    { "upstream_repo", TEXT, AT(upstream_repo), 0, true, 'u' },
+    { "event_type", TEXT, AT(event_type), 0, true, 'e' },
+    { "pr_number", NUMBER, AT(pr_number), 0, true, 'p' },
+    { "pytorch_head_sha", TEXT, AT(head_sha), 0, true, 'p' },
+    { "delivery_id", TEXT, AT(delivery_id), 0, true, '=' },
+    { "workflow_name", TEXT, AT(workflow_name), 0, true, '=' },
+    { "job_name", TEXT, AT(job_name), 0, true, '=' },
+    { "check_run_id", TEXT, AT(check_run_id), 0, true, '=' },
+    { "run_id", TEXT, AT(run_id), 0, true, 'r' },
+    { "run_attempt", NUMBER_TEXT, AT(run_attempt), 0, true, '=' },
+    { "workflow_run_url", TEXT, AT(run_url), 0, true, 'w' },
+    { "artifact_url", TEXT, AT(artifact_url), 0, true, 'a' },
+    { "queue_time", SECONDS, AT(queue_ms), -1, true, 'q' },
+    { "execution_time", SECONDS, AT(execution_ms), -1, true, 'x' },
+    { "started_at", TEXT, AT(started_at), 0, true, 's' },
+    { "completed_at", TEXT, AT(completed_at), 0, true, 'd' },
+    { "total_tests", NUMBER, AT(total), -1, true, 't' },
+    { "passed_tests", NUMBER, AT(passed), -1, true, 't' },
+    { "failed_tests", NUMBER, AT(failed), -1, true, 't' },
+    { "skipped_tests", NUMBER, AT(skipped), -1, true, 't' },
+    { "failed_tests_json", TEXT, AT(failed_tests), 0, true, 'f' },
+    { "triage_verdict_json", TEXT, AT(triage_verdict), 0, true, 'v' },
+    { "environment", TEXT, AT(environment), 0, true, 'n' },
+    { "dispatched_ms", MILLIS, AT(dispatched_ms), -1, false, 'm' },
+    { "run_started_ms", MILLIS, AT(run_started_ms), -1, false, 0 },
+    { "ended_by", TEXT, AT(ended_by), 0, false, '=' },
+    { "in_progress_ms", MILLIS, AT(in_progress_ms), -1, false, '<' },
+    { "timed_out_ms", MILLIS, AT(timed_out_ms), -1, false, '<' },
+    { "completed_ms", MILLIS, AT(completed_ms), -1, false, '<' },
+    { "failed_tests_cut", NUMBER, AT(failed_tests_cut), -1, false, 'f' },
+    { "run_complete", NUMBER, AT(run_complete), -1, false, 'z' },
+    { "no_conclusion", NUMBER, AT(no_conclusion), -1, false, 'c' },
+    { "issuer", TEXT, AT(issuer), 0, false, 'i' },
+    { "top_level", LEVEL, AT(top_level), -1, false, '>' },
+    { "ranks", TEXT, AT(ranks), 0, false, 0 },
+    { "first_ms", MILLIS, AT(first_ms), -1, false, 0 },
+    { "last_ms", MILLIS, AT(last_ms), -1, false, 0 },
 };
 #undef AT
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -112,6 +113,14 @@ void result_record_clear(struct result_record *r)
     result_record_init(r);
 }
 
+void result_record_copy(struct result_record *to, const struct result_record *from)
+{
+    *to = *from;
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        if (is_text(&columns[i]) && *column_text(from, &columns[i]))
+            *column_text(to, &columns[i]) = mem_dup(*column_text(from, &columns[i]));
+}
+
 /* ---- a Redis hash -------------------------------------------------------------------------- */
 
 static struct str field_value(const struct result_record *r, const struct column *c,
@@ -135,15 +144,12 @@ static struct str field_value(const struct result_record *r, const struct column
 size_t result_record_fields(const struct result_record *r,
                             struct result_field to[RESULT_FIELDS_MAX])
 {
-    size_t n = 0;
     for (size_t i = 0; i < N_COLUMNS; i++) {
-        to[n].value = field_value(r, &columns[i], &to[n]);
-        if (!to[n].value.ptr)
-            continue;
-        to[n].name = str_of(columns[i].name);
-        n++;
+        to[i].name = str_of(columns[i].name);
+        to[i].group = columns[i].group;
+        to[i].value = field_value(r, &columns[i], &to[i]);
     }
-    return n;
+    return N_COLUMNS;
 }
 
 static bool is_long(const struct column *c)
@@ -209,6 +215,8 @@ static void column_set(struct result_record *r, const struct column *c, struct s
     case SECONDS:
         if (parse_seconds(value, &n))
             number_set(r, c, n);
+        else if (!value.len)
+            number_set(r, c, c->unknown);
         return;
     case LEVEL:
         if (str_starts(value, "L"))
@@ -218,6 +226,8 @@ static void column_set(struct result_record *r, const struct column *c, struct s
     case MILLIS:
         if (str_to_i64(value, &n))
             number_set(r, c, n);
+        else if (!value.len)
+            number_set(r, c, c->unknown);
         return;
     }
 }

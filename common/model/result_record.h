@@ -52,6 +52,9 @@ void result_record_init(struct result_record *r);
 /* Frees the text and leaves an initialised record. */
 void result_record_clear(struct result_record *r);
 
+/* With texts of its own; *to is initialised here. */
+void result_record_copy(struct result_record *to, const struct result_record *from);
+
 /* nightly and periodic: reported by a run that no dispatch started. */
 bool result_record_is_self(const struct result_record *r);
 /* Proved by GitHub Actions. */
@@ -67,11 +70,14 @@ const char *result_record_conclusion(const struct result_record *r);
 /* True when it has ended as it should: with success, or as canary.h says. */
 bool result_record_is_successful(const struct result_record *r);
 
-/* Text form of the fields that are known, for a Redis hash. value may point into text of the same
- * entry, so an entry is not copied. */
+/* Text form of the fields, for a Redis hash. value may point into text of the same entry, so an
+ * entry is not copied. */
 struct result_field {
     struct str name;
-    struct str value;
+    struct str value; /* STR_NONE when unknown */
+    /* How the fold merges it. A letter: the group of fields that come from the same fact; '=': the
+     * same in every fact; '<': the earliest stays; '>': the highest; 0: by a rule of its own. */
+    char group;
     char text[1 + STR_NUMBER_SIZE];
 };
 #define RESULT_FIELDS_MAX 48
@@ -81,8 +87,8 @@ size_t result_record_fields(const struct result_record *r,
 /* The names of all fields; without the long texts (failed tests, verdict), which are most of the
  * bytes of a record, when brief. Gives the number of entries. */
 size_t result_record_names(struct str to[RESULT_FIELDS_MAX], bool brief);
-/* Sets one field by its name; names that no column has and values that do not fit are passed over,
- * so that a newer or older program can read the same view. */
+/* Sets one field by its name, '' makes it unknown; names that no column has and values that do not
+ * fit are passed over, so that a newer or older program can read the same view. */
 void result_record_set(struct result_record *r, struct str name, struct str value);
 
 /* queue_ms = run started - dispatched (attempt 1 only; the same for every job of the run),

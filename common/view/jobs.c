@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/clock.h"
 #include "../base/mem.h"
 #include "../model/ids.h"
 #include "indexes.h"
@@ -14,9 +15,12 @@ extern const char view_fold_lua[];
 /* It remembers its SHA, and that memory is not locked. */
 static _Thread_local struct redis_script fold_script = { .source = view_fold_lua };
 
-#define SELF_RUN  "run:" /* no delivery has a colon */
-#define FOLD_KEYS 12
-#define FOLD_ARGS 12 /* before the fields; fold.lua names them */
+#define SELF_RUN       "run:" /* no delivery has a colon */
+#define FOLD_KEYS      12
+#define FOLD_ARGS      15 /* before the fields; fold.lua names them */
+#define RANK_SIZE      32
+/* A run that reports all the time is counted once in so many milliseconds. */
+#define TALLY_AFTER_MS 5000
 
 static const char *const verdict_names[] = {
     [FOLD_RAISE] = "raise",
@@ -36,19 +40,81 @@ static void self_run_put(struct buf *to, const struct result_record *job)
     key_part(to, str_of(job->run_id));
 }
 
-/* What was received from first_ms to last_ms; ranks "" for one fact. */
-static enum err fold_queue(struct redis *r, const struct result_record *fact, int64_t first_ms,
-                           int64_t last_ms, const char *ranks, const struct view_times *times,
-                           struct why *why)
+/* How a rank begins: the higher state wins, then what came first (fold/merge.lua). */
+static struct str rank_begin(char to[RANK_SIZE], enum job_state state, int64_t received_ms)
+{
+    snprintf(to, RANK_SIZE, "%d%013" PRId64, (int)state, 9999999999999 - received_ms);
+    return str_of(to);
+}
+
+/* Which groups a fact has, as bits, from 'a' on. */
+static uint32_t groups_of(const struct result_field *fields, size_t n)
+{
+    uint32_t groups = 0;
+    for (size_t i = 0; i < n; i++)
+        if (fields[i].value.ptr && fields[i].group >= 'a')
+            groups |= 1U << (fields[i].group - 'a');
+    return groups;
+}
+
+static void groups_put(struct buf *to, uint32_t groups)
+{
+    buf_putc(to, '=');
+    for (char letter = 'a'; letter <= 'z'; letter++)
+        if (groups >> (letter - 'a') & 1)
+            buf_putc(to, letter);
+}
+
+/* "<rank>=<letters of its groups>": a fact's rank ends in a digest of its values (FNV-1a), which
+ * decides between those of the same millisecond. */
+static void ranks_put(struct buf *to, const struct result_record *fact, uint32_t groups,
+                      const struct result_field *fields, size_t n)
+{
+    char rank[RANK_SIZE], digest[9];
+    uint32_t hash = 2166136261;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k <= fields[i].value.len; k++) /* the number of the field before each */
+            hash =
+                (hash ^ (k ? (unsigned char)fields[i].value.ptr[k - 1] : (uint32_t)i)) * 16777619;
+    snprintf(digest, sizeof(digest), "%08" PRIx32, hash);
+    buf_put(to, rank_begin(rank, fact->state, fact->first_ms));
+    buf_puts(to, digest);
+    groups_put(to, groups);
+}
+
+/* When it says that its run had started: the start of a job of the first attempt. -1: it does not.
+ */
+static int64_t run_start_of(const struct result_record *fact)
+{
+    int64_t start = fact->run_started_ms, job = fact->in_progress_ms;
+    bool first = strcmp(fact->run_attempt, "1") == 0;
+    return first && job >= 0 && (start < 0 || job < start) ? job : start;
+}
+
+/* With its first_ms and last_ms; is_fact: not a merged record. */
+static enum err fold_queue(struct redis *r, const struct result_record *fact, bool is_fact,
+                           const struct view_times *times, struct why *why)
 {
     struct result_field fields[RESULT_FIELDS_MAX];
     struct str argv[FOLD_KEYS + FOLD_ARGS + 2 * RESULT_FIELDS_MAX];
     struct str repo = str_of(fact->repo), delivery = str_of(fact->delivery_id);
     struct buf CLEANUP(buf_clear) run = BUF_INIT(VIEW_KEY_MAX);
+    struct buf CLEANUP(buf_clear) ranks = BUF_INIT(RESULT_RANKS_MAX);
+    char letters[RESULT_FIELDS_MAX];
     bool self = result_record_is_self(fact);
-    size_t n = 0;
+    size_t n_fields = result_record_fields(fact, fields), n_letters = 0, n = 0;
+    uint32_t groups = groups_of(fields, n_fields);
+    int64_t start_ms = run_start_of(fact);
 
     self_run_put(&run, fact);
+    if (is_fact) {
+        ranks_put(&ranks, fact, groups, fields, n_fields);
+    } else if (fact->ranks) {
+        buf_puts(&ranks, fact->ranks);
+    } else { /* any fact beats it */
+        buf_putc(&ranks, '0');
+        groups_put(&ranks, groups);
+    }
     argv[n++] = key_job(NEW_KEY, str_of(fact->key));
     argv[n++] = self ? key_self(NEW_KEY, delivery) : key_delivery(NEW_KEY, delivery);
     argv[n++] = key_repo(NEW_KEY, repo, "");
@@ -64,7 +130,7 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     argv[n++] = STR_LIT(KEY_LEASES_TALLY);
     argv[n++] = self ? argv[0] : key_jobs(NEW_KEY, delivery, repo, str_of(fact->run_id));
     argv[n++] = str_of(job_state_name(fact->state));
-    argv[n++] = STR_NUMBER(first_ms);
+    argv[n++] = STR_NUMBER(fact->first_ms);
     argv[n++] = str_of(fact->run_attempt);
     argv[n++] = STR_NUMBER(times->ttl_s);
     argv[n++] = STR_NUMBER(times->overdue_ms);
@@ -72,34 +138,59 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, in
     argv[n++] = self ? buf_str(&run) : delivery; /* what it is counted with */
     argv[n++] = repo;
     argv[n++] = times->fence ? STR_NUMBER(times->fence) : STR_LIT("");
-    argv[n++] = STR_NUMBER(last_ms);
-    argv[n++] = str_of(ranks);
-    argv[n++] = STR_NUMBER(times->quota);
-    size_t n_fields = result_record_fields(fact, fields);
+    argv[n++] = STR_NUMBER(fact->last_ms);
+    argv[n++] = buf_str(&ranks);
+    argv[n++] = is_fact ? STR_NUMBER(times->quota) : STR_LIT("");
+    argv[n++] = (struct str){ letters, 0 };
+    argv[n++] = start_ms >= 0 ? STR_NUMBER(start_ms) : STR_LIT("");
+    argv[n++] = STR_NUMBER(clock_wall_ms() + TALLY_AFTER_MS);
     for (size_t i = 0; i < n_fields; i++) {
+        char group = fields[i].group;
+        bool is_known = fields[i].value.ptr;
+        if (!group || !(is_known || (group >= 'a' && groups >> (group - 'a') & 1)))
+            continue;
+        letters[n_letters++] = group;
         argv[n++] = fields[i].name;
-        argv[n++] = fields[i].value;
+        argv[n++] = is_known ? fields[i].value : STR_LIT(""); /* its group has others */
     }
+    argv[FOLD_KEYS + 12].len = n_letters;
     return redis_queue_script(r, &fold_script, FOLD_KEYS, n, argv, why);
+}
+
+/* The fact as it is merged: the clock of its state says when it was received. Texts are borrowed.
+ */
+static struct result_record timed(const struct result_record *fact, int64_t received_ms)
+{
+    struct result_record one = *fact;
+    one.first_ms = one.last_ms = received_ms;
+    one.top_level = fact->level;
+    if (fact->state == JOB_IN_PROGRESS)
+        one.in_progress_ms = received_ms;
+    else if (fact->state == JOB_TIMED_OUT)
+        one.timed_out_ms = received_ms;
+    else if (fact->state == JOB_COMPLETED)
+        one.completed_ms = received_ms;
+    return one;
 }
 
 enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64_t received_ms,
                         const struct view_times *times, struct why *why)
 {
-    return fold_queue(r, fact, received_ms, received_ms, "", times, why);
+    struct result_record one = timed(fact, received_ms);
+    return fold_queue(r, &one, true, times, why);
 }
 
 enum err job_restore_queue(struct redis *r, const struct result_record *record,
                            const struct view_times *times, struct why *why)
 {
-    return fold_queue(r, record, record->first_ms, record->last_ms,
-                      record->ranks ? record->ranks : "0", times, why);
+    return fold_queue(r, record, false, times, why);
 }
 
-enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct result_record *ret,
-                          struct why *why)
+enum err job_fold_collect(struct redis *r, const struct result_record *fact, int64_t received_ms,
+                          enum fold_verdict *verdict, struct result_record *ret, struct why *why)
 {
     const struct redis_value *reply;
+    struct result_record one = timed(fact, received_ms);
     enum err err = redis_collect(r, &reply, why);
     if (err)
         return err;
@@ -108,7 +199,7 @@ enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct re
     for (size_t i = 0; i < sizeof(verdict_names) / sizeof(verdict_names[0]); i++)
         if (str_is(reply->items[0].text, verdict_names[i]))
             *verdict = (enum fold_verdict)i;
-    result_record_init(ret);
+    result_record_copy(ret, &one);
     for (size_t i = 1; i < reply->n; i += 2) /* name, value, … */
         result_record_set(ret, reply->items[i].text, reply->items[i + 1].text);
     result_record_times(ret);
@@ -327,22 +418,20 @@ enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_
     return jobs_get(r, &names, true, ret, why);
 }
 
-/* A rank begins with the state and 9999999999999 - received_ms: fold.lua. */
 enum err job_has_fact(struct redis *r, const struct result_record *fact, int64_t received_ms,
                       bool *ret, struct why *why)
 {
     const struct redis_value *v;
-    char rank[32];
+    char rank[RANK_SIZE];
     enum err err = redis_call(r, &v,
                               REDIS_ARGS(STR_LIT("HMGET"), key_job(NEW_KEY, str_of(fact->key)),
                                          STR_LIT("ranks"), STR_LIT("run_attempt")),
                               why);
     if (err)
         return err;
-    snprintf(rank, sizeof(rank), "%d%013" PRId64, (int)fact->state, 9999999999999 - received_ms);
     *ret = v->type == REDIS_ARRAY && v->n == 2 && v->items[0].type == REDIS_STR &&
            str_is(v->items[1].text, fact->run_attempt) &&
-           str_find_str(v->items[0].text, str_of(rank)) >= 0;
+           str_find_str(v->items[0].text, rank_begin(rank, fact->state, received_ms)) >= 0;
     return OK;
 }
 

@@ -31,9 +31,11 @@ enum err job_fold_queue(struct redis *r, const struct result_record *fact, int64
  * need not be folded. first_ms and last_ms are set; without ranks any fact beats it. */
 enum err job_restore_queue(struct redis *r, const struct result_record *record,
                            const struct view_times *times, struct why *why) MUST_CHECK;
-/* The merged record, times computed; *ret is initialised here and the caller's after OK. FOLD_FULL:
- * the downstream has used up its part of the view, and this job is not in it; *ret is empty. */
-enum err job_fold_collect(struct redis *r, enum fold_verdict *verdict, struct result_record *ret,
+/* Of what job_fold_queue queued, with the same fact: the merged record, times computed; *ret is
+ * initialised here and the caller's after OK. FOLD_FULL: the downstream has used up its part of the
+ * view, and this job is not in it; *ret is the fact. In a rebuild view_fold_collect does. */
+enum err job_fold_collect(struct redis *r, const struct result_record *fact, int64_t received_ms,
+                          enum fold_verdict *verdict, struct result_record *ret,
                           struct why *why) MUST_CHECK;
 
 /* True for a member of crcr:delivery:* that is a job; the others are repositories. */

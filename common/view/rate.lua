@@ -17,26 +17,26 @@ local fields = redis.call('HMGET', KEYS[1], 'requests_full_us', 'bytes_full_us',
 local function full_after(full_us, taken, holds)
     return math.max(tonumber(full_us) or 0, now) + math.floor(taken * held / holds)
 end
+local taken = tonumber(ARGV[1])
 local requests = full_after(fields[1], 1, tonumber(ARGV[2]))
-local bytes = full_after(fields[2], tonumber(ARGV[1]), tonumber(ARGV[3]))
-local day = math.floor(now / DAY)
-local day_bytes = tonumber(ARGV[1]) + (tonumber(fields[3]) == day and tonumber(fields[4]) or 0)
+local bytes = full_after(fields[2], taken, tonumber(ARGV[3]))
+local day = string.format('%d', math.floor(now / DAY))
+local same_day = fields[3] == day
+local day_bytes = taken + (same_day and tonumber(fields[4]) or 0)
 local day_ends = (day + 1) * DAY - now
 
 if quota > 0 and day_bytes > quota then
     return { math.ceil(day_ends / 1000000), 1 }
 end
-local last = math.max(requests, bytes)
-local wait = last - now - held
+local wait = math.max(requests, bytes) - now - held
 if wait > 0 then
     return { math.ceil(wait / 1000000), 0 }
 end
-redis.call('HSET', KEYS[1], 'requests_full_us', string.format('%.0f', requests),
-           'bytes_full_us', string.format('%.0f', bytes))
-local needed = last - now
-if quota > 0 then
-    redis.call('HSET', KEYS[1], 'day', day, 'day_bytes', string.format('%.0f', day_bytes))
-    needed = math.max(needed, day_ends)
+redis.call('HSET', KEYS[1], 'requests_full_us', string.format('%d', requests), 'bytes_full_us',
+           string.format('%d', bytes), 'day', day, 'day_bytes', string.format('%d', day_bytes))
+if quota == 0 then
+    redis.call('PEXPIRE', KEYS[1], string.format('%d', math.ceil((wait + held) / 1000) + 1))
+elseif not same_day then -- it is full again by then, whatever comes on this day
+    redis.call('PEXPIRE', KEYS[1], string.format('%d', math.ceil((day_ends + held) / 1000)))
 end
-redis.call('PEXPIRE', KEYS[1], math.ceil(needed / 1000) + 1)
 return { 0, 0 }

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import time
+import zlib
 
 import pytest
 import redis
@@ -72,13 +73,37 @@ def fact(state, received_ms, attempt="1", **fields):
 
 
 GIB, DAY_MS = 1 << 30, 86_400_000
+# How each field is merged, as the table in result_record.c has it.
+GROUPS = dict(re.findall(r'^    { "(\w+)", .*, (?:\'(.)\'|0) },$', (VIEW.parent / "model/result_record.c").read_text(), re.MULTILINE))
+STATES = {"dispatched": 1, "in_progress": 2, "timed_out": 3, "completed": 4}
+
+
+def arguments(state, received_ms, attempt, fields, ranks=""):
+    """Of a fact, or a merged record with its ranks, as jobs.c makes them: (ranks, groups, start of the run, names and values)."""
+    fields = dict(fields)
+    if not ranks:
+        fields |= {f"{state}_ms": received_ms} | ({"top_level": fields["downstream_repo_level"]} if "downstream_repo_level" in fields else {})
+    starts = [int(fields[name]) for name in ("run_started_ms", "in_progress_ms") if name in fields and (name[0] == "r" or attempt == "1")]
+    letters = {GROUPS[name] for name in fields if GROUPS[name].isalpha()}
+    if not ranks:
+        digest = zlib.crc32(repr(sorted(fields.items())).encode())
+        ranks = f"{STATES[state]}{9999999999999 - received_ms:013}{digest:08x}"
+    if "=" not in ranks:
+        ranks += "=" + "".join(sorted(letters))
+    sent = {name: fields.get(name, "") for name, group in GROUPS.items() if group and (name in fields or group in letters)}
+    return ranks, "".join(GROUPS[name] for name in sent), str(min(starts, default="")), [part for pair in sent.items() for part in pair]
 
 
 def step(db, keys, state, received_ms, attempt, fields, job=JOB, fence="", last_ms=None, ranks="", quota=GIB):
-    """One step of fold.lua; its answer as it is."""
-    pairs = [part for pair in fields.items() for part in pair]
-    return db.eval(FOLD, len(keys), *keys, state, received_ms, attempt, 3000,
-                   ZOMBIE_MS, job, DELIVERY, REPO, fence, last_ms or received_ms, ranks, quota, *pairs)
+    """One step of fold.lua; its answer, with all fields of the merged record, as jobs.c completes it."""
+    received_ms = int(received_ms)
+    quota, (ranks, groups, start, pairs) = "" if ranks else quota, arguments(state, received_ms, attempt, fields, ranks)
+    reply = db.eval(FOLD, len(keys), *keys, state, received_ms, attempt, 3000, ZOMBIE_MS, job, DELIVERY, REPO, fence,
+                    last_ms or received_ms, ranks, quota, groups, start, int(time.time() * 1000) + 5000, *pairs)
+    if reply == ["full"]:
+        return reply
+    merged = {name: str(value) for name, value in zip(pairs[::2], pairs[1::2])} | dict(zip(reply[1::2], reply[2::2]))
+    return reply[:1] + [part for name, value in merged.items() if value != "" for part in (name, value)]
 
 
 def fold(db, one, fence=""):
@@ -259,70 +284,6 @@ def test_without_pull_request_and_commit_nothing_is_indexed_for_them(db):
     assert not db.exists(KEYS[5], "crcr:repo:org/four|pr") and db.exists("crcr:repo:org/four")
 
 
-def test_a_downstream_cannot_fill_the_view(db):
-    now = 100 * DAY_MS
-    fold(db, fact("in_progress", now))
-    assert 3200 < int(db.hget(KEYS[7], "100")) < 4400
-    assert 3000 < db.ttl(KEYS[7])
-    db.hset(KEYS[7], "100", GIB)
-    before = everything(db)
-    other = {**fact("completed", now + 1, conclusion="success")}
-    another = JOB.replace("build", "another")
-    keys = ["crcr:job:" + another, *KEYS[1:]]
-    assert step(db, keys, "completed", now + 1, "1", other["fields"], job=another) == ["full"]
-    assert everything(db) == before
-
-
-def test_with_a_quota_of_0_no_job_is_new_and_the_others_go_on(db):
-    fold(db, fact("in_progress", 5000))
-    new = fact("in_progress", 5000)["fields"]
-    assert step(db, ["crcr:job:new", *KEYS[1:]], "in_progress", 5000, "1", new, job="new", quota=0) == ["full"]
-    known = fact("completed", 6000, conclusion="success")
-    assert step(db, KEYS, "completed", 6000, "1", known["fields"], quota=0)[0] == "raise"
-
-
-@pytest.mark.parametrize("length", [20, 400])
-def test_what_a_job_costs_redis_is_what_it_spends(db, length):
-    """Keys and members of indexes included: within a fifth, for short names and for long ones."""
-    def used():
-        return db.info("memory")["used_memory"]
-    number, before = 900, used()
-    for n in range(number):
-        job = f"org%2Ffour/{n:036}/ci/{'x' * length}/{n}-1"
-        fields = {**fact("in_progress", 5000)["fields"], "dynamoKey": job, "delivery_id": f"{n:036}",
-                  "workflow_run_url": f"https://github.com/org/four/actions/runs/{n:030}"}
-        keys = ["crcr:job:" + job, f"crcr:delivery:{n:036}", *KEYS[2:5], f"crcr:head:{n:040}/org/four", f"crcr:pr:{n}", *KEYS[7:11],
-                f"crcr:jobs:{n:036}/org/four/{n:030}"]
-        assert step(db, keys, "in_progress", 5000, "1", fields, job=job)[0] == "raise"
-    cost, spent = used() - before, int(db.hget(KEYS[7], "0"))
-    print(f"a job with a key of {len(job)}: {cost / number:.0f} bytes, counted {spent / number:.0f}")
-    assert 0.8 * cost < spent < 1.2 * cost
-
-
-def test_in_a_full_view_a_known_job_comes_to_its_end_without_its_long_texts(db):
-    now = 100 * DAY_MS
-    fold(db, fact("in_progress", now))
-    db.hset(KEYS[7], "100", GIB)
-    verdict, job = fold(db, fact("completed", now + 1, conclusion="failure", failed_tests="3",
-                                 failed_tests_json="[{}]", triage_verdict_json="{}"))
-    assert (verdict, job["status"], job["conclusion"], job["failed_tests"]) == \
-        ("raise", "completed", "failure", "3")
-    assert "failed_tests_json" not in job and "triage_verdict_json" not in job
-
-
-def test_what_was_written_longer_ago_than_the_view_keeps_does_not_count(db):
-    db.hset(KEYS[7], mapping={"98": GIB, "99": GIB - 5000})
-    assert fold(db, fact("in_progress", 100 * DAY_MS))[0] == "raise"
-    assert set(db.hkeys(KEYS[7])) == {"99", "100"}
-
-
-def test_repeats_cost_a_downstream_nothing(db):
-    fold(db, fact("completed", 5000, conclusion="success", failed_tests_json="[{}]"))
-    spent = db.hgetall(KEYS[7])
-    fold(db, fact("completed", 5000, conclusion="success", failed_tests_json="[{}]"))
-    assert db.hgetall(KEYS[7]) == spent
-
-
 POOL = [
     fact("in_progress", 2000, dispatched_ms="1000", workflow_run_url="https://1"),
     fact("in_progress", 2500, workflow_run_url="https://2", environment="x"),
@@ -426,11 +387,19 @@ def test_a_row_that_knows_no_ranks_gives_way_to_every_fact(db):
 
 
 def test_what_is_folded_late_shortens_no_life(db):
+    """A rebuild folds what has fewer seconds left, in any order, also a new attempt."""
+    keys = (KEYS[0], KEYS[1], KEYS[2], KEYS[2] + "|pr", KEYS[5], KEYS[6], KEYS[11])
+    db.hset("crcr:rebuild", "fence", 12)
     fold(db, POOL[0])
-    for key in (KEYS[0], KEYS[1], KEYS[2], KEYS[5], KEYS[6]):
-        db.expire(key, 9000)
-    fold(db, POOL[3])
-    assert all(8990 < db.ttl(key) <= 9000 for key in (KEYS[0], KEYS[1], KEYS[2], KEYS[5], KEYS[6]))
+    for one in (POOL[3], POOL[6], POOL[7]):
+        for key in keys:
+            db.expire(key, 9000)
+        fold(db, one, fence="12")
+        assert all(8990 < db.ttl(key) <= 9000 for key in keys[one is POOL[6]:]), "attempt 2 starts the job itself afresh"
+        for key in keys[:-1]:
+            db.expire(key, 100)
+        fold(db, one, fence="12")
+        assert all(2990 < db.ttl(key) <= 3000 for key in keys[1:-1]), "a rebuild makes all indexes anew"
 
 
 # ---- dispatches and labels -----------------------------------------------------------------------

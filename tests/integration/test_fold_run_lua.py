@@ -118,7 +118,7 @@ def test_jobs_of_pull_requests_stand_in_an_index_of_their_own_that_no_nightly_pu
     assert dict(zip(reply[1::2], reply[2::2]))["last_ms"] == "2000"
     assert db.zscore("crcr:repo:org/four", JOB) is None and 0 < db.ttl("crcr:repo:org/four|pr") <= 3000
     db.zadd("crcr:repo:org/four|pr", {f"newer{i}": 3000 + i for i in range(1000)})
-    fold(db, fact("completed", 2500, conclusion="success"))
+    fold_job(db, *job_fact("test", "2", "in_progress", 2500))
     assert db.zcard("crcr:repo:org/four|pr") == 1000 and db.zscore("crcr:repo:org/four|pr", JOB) is None
 
 
@@ -145,10 +145,32 @@ def test_the_fold_has_the_order_of_attempts_that_the_c_code_has(db):
         assert (order > 0) - (order < 0) == (i > j) - (i < j), (a, b, order)
 
 
-def test_a_fact_prolongs_what_has_lost_more_than_a_hundredth_of_its_life(db):
+def test_a_fact_prolongs_its_job_and_a_new_job_or_attempt_all_that_indexes_it(db):
+    def lives(keys, one):
+        for key in keys:
+            db.expire(key, 100)
+        fold(db, one)
+        return [db.ttl(key) for key in keys]
+    indexes = [*KEYS[1:3], KEYS[2] + "|pr", *KEYS[5:7]]
     fold(db, fact("in_progress", 2000))
-    for left, after in ((2980, 2980), (2960, 3000)):
-        for key in (KEYS[1], KEYS[6]):
-            db.expire(key, left)
-        fold(db, fact("in_progress", 2000))
-        assert {db.ttl(key) for key in (KEYS[1], KEYS[6])} <= {after - 1, after}, left
+    assert lives([KEYS[0], *indexes], fact("in_progress", 2000)) == [100] * 6, "a repeat"
+    assert lives([KEYS[0], *indexes], fact("completed", 3000)) == [3000] + [100] * 5
+    assert lives([KEYS[0], *indexes, KEYS[11]], fact("in_progress", 9000, attempt="2")) == [3000] * 6 + [100]
+    another = job_fact("test", "2", "in_progress", 2000)
+    for key in [*indexes, KEYS[11]]:
+        db.expire(key, 100)
+    fold_job(db, *another)
+    assert [db.ttl(key) for key in [*indexes, KEYS[11]]] == [3000] * 6
+
+
+def test_an_index_that_lost_a_job_gets_it_with_its_next_fact_and_the_others_with_a_rebuild(db):
+    fold(db, fact("in_progress", 2000))
+    db.delete(KEYS[1], KEYS[2])
+    fold(db, fact("in_progress", 2000))
+    assert db.exists(KEYS[1], KEYS[2]) == 2
+    before = everything(db)
+    db.delete(*KEYS[1:7], KEYS[2] + "|pr")
+    db.hset("crcr:rebuild", "fence", 12)
+    fold(db, fact("in_progress", 2000), fence="12")
+    db.delete("crcr:rebuild")
+    assert everything(db) == before

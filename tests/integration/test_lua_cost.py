@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from lib.redis_server import RedisServer
-from test_fold_lua import VIEW, fact
+from test_fold_lua import VIEW, arguments, fact
 
 MOST_MS = 50
 TEXT, LONG, RANKS = 8192, 2 << 20, 1024  # result_record.h: RESULT_TEXT_MAX, a callback, RESULT_RANKS_MAX
@@ -37,8 +37,9 @@ def fold_call(state, ranks):
     fields |= {"status": state, "run_started_ms": "4000"}  # numbers and states are read in C
     keys = ["crcr:job:j/o/b", "crcr:delivery:d", "crcr:repo:r", "crcr:repos", "crcr:zombies", "crcr:head:h", "crcr:pr:1",
             "crcr:spent:r", "crcr:epoch", "crcr:tally", "crcr:leases:tally", "crcr:jobs:r"]
+    _, groups, start, pairs = arguments(state, 5000, "1", fields, ranks)
     return keys, [state, "5000", Long("1", TEXT), "259200", "21600000", Long("j/", TEXT), Long("d", TEXT), Long("r", TEXT),
-                  "", "9000", ranks, str(1 << 30), *[part for pair in fields.items() for part in pair]]
+                  "", "9000", ranks, "" if ranks else str(1 << 30), groups, start, "9000", *pairs]
 
 
 BILL = [struct.pack("<25d", 0, 0, 1, 1, 1, *[part for bucket in range(1, 5) for part in (bucket, 1, 9, 1, 9)])]

@@ -19,7 +19,9 @@ local function quota_is_full(key, received, ttl, quota)
     return sum >= tonumber(quota)
 end
 
-local function quota_spend(key, received, ttl, bytes)
-    redis.call('HINCRBY', key, string.format('%.0f', math.floor(received / DAY_MS)), bytes)
-    keep(key, tonumber(ttl) + 2 * DAY_MS / 1000)
+local function quota_spend(key, received, ttl, fence, bytes)
+    local day = string.format('%d', math.floor(received / DAY_MS))
+    if redis.call('HINCRBY', key, day, bytes) == bytes then -- the first of that day
+        keep(key, tonumber(ttl) + 2 * DAY_MS / 1000, fence)
+    end
 end

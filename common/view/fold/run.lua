@@ -19,43 +19,31 @@ local function run_open_job(run, job_key, attempt)
     return found
 end
 
--- When the fact says that its run had started; nil: it does not.
-local function run_start_of(fact)
-    local first = fact.attempt == '1'
-    local earliest = first and fact.state == 'in_progress' and fact.received or nil
-    for i = 1, fact.ranks ~= '' and #fact.fields or 0, 2 do -- a merged record
-        local name, ms = fact.fields[i], tonumber(fact.fields[i + 1])
-        if (name == 'run_started_ms' or (first and name == 'in_progress_ms')) and
-            (not earliest or ms < earliest) then
-            earliest = ms
+-- Notes the job among those of its run. start: when the run started, as its fact says; '': it does
+-- not. Gives when the run started; nil: not known yet. An earlier start than the one known goes into
+-- all jobs of the run, so that the order of the facts does not matter.
+local function run_note(run, job_prefix, job_key, job, start, ttl, fence)
+    local now, new = redis.call('HMGET', run, 'started_ms', job_key), {}
+    local started, noted = now[1], now[2]
+    if start ~= '' and not (started and tonumber(started) <= tonumber(start)) then
+        local flat = redis.call('HGETALL', run)
+        for i = 1, #flat, 2 do
+            if redis.call('EXISTS', job_prefix .. flat[i]) == 1 then
+                redis.call('HSET', job_prefix .. flat[i], 'run_started_ms', start)
+            end
         end
+        started, new = start, { 'started_ms', start }
     end
-    return earliest
-end
-
--- Gives when the run started, as text, with this fact; nil: not known yet. An earlier start than the
--- one known goes into all jobs of the run, so that the order of the facts does not matter.
-local function run_started(run, job_prefix, fact)
-    local known, start = redis.call('HGET', run, 'started_ms'), run_start_of(fact)
-    if not start or (known and tonumber(known) <= start) then
-        return known or nil
+    local note = job.run_attempt .. (job.status == 'completed' and ' ended' or ' open')
+    if note ~= noted and (noted or redis.call('HLEN', run) <= RUN_JOBS_MAX) then
+        new[#new + 1] = job_key
+        new[#new + 1] = note
     end
-    local text = string.format('%.0f', start)
-    local flat = redis.call('HGETALL', run)
-    for i = 1, #flat, 2 do
-        if redis.call('EXISTS', job_prefix .. flat[i]) == 1 then
-            redis.call('HSET', job_prefix .. flat[i], 'run_started_ms', text)
-        end
+    if #new > 0 then
+        redis.call('HSET', run, unpack(new))
     end
-    redis.call('HSET', run, 'started_ms', text)
-    return text
-end
-
--- Notes the job among those of its run.
-local function run_note(run, job_key, job, ttl)
-    if redis.call('HLEN', run) <= RUN_JOBS_MAX or redis.call('HEXISTS', run, job_key) == 1 then
-        redis.call('HSET', run, job_key,
-                   job.run_attempt .. (job.status == 'completed' and ' ended' or ' open'))
+    if not noted then
+        keep(run, ttl, fence)
     end
-    keep(run, ttl)
+    return started or nil
 end

@@ -61,7 +61,7 @@ static void fold_as(struct redis_fixture *f, struct one one, const char *deliver
     fact.run_id = mem_dup(one.run);
     fact.run_attempt = mem_dup(one.attempt);
     assert_int_equal(job_fold_queue(f->redis, &fact, at_ms, &times, NULL), OK);
-    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &fact, at_ms, &verdict, &merged, NULL), OK);
     result_record_clear(&merged);
     result_record_clear(&fact);
 }

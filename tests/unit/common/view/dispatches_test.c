@@ -233,7 +233,7 @@ static void fold_job(struct redis_fixture *f, const char *repo, int number)
     fact.head_sha = mem_dup(SHA);
     fact.issuer = mem_dup("me");
     assert_int_equal(job_fold_queue(f->redis, &fact, NOW + number, &times, NULL), OK);
-    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &fact, NOW + number, &verdict, &merged, NULL), OK);
     result_record_clear(&merged);
     result_record_clear(&fact);
 }

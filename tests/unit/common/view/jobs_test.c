@@ -46,7 +46,7 @@ static void fold(struct redis_fixture *f, enum job_state reported, const char *c
     fact.run_attempt = mem_dup(attempt);
     fact.failed_tests = mem_dup("[{}]");
     assert_int_equal(job_fold_queue(f->redis, &fact, NOW, &times, NULL), OK);
-    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &fact, NOW, &verdict, &merged, NULL), OK);
     result_record_clear(&merged);
     result_record_clear(&fact);
 }
@@ -135,7 +135,7 @@ static void self_reports_push_no_job_out_of_a_delivery(void **state)
     night.delivery_id = mem_dup("d-1");
     night.run_attempt = mem_dup("1");
     assert_int_equal(job_fold_queue(f->redis, &night, NOW - 1000, &times, NULL), OK);
-    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &night, NOW - 1000, &verdict, &merged, NULL), OK);
     assert_int_equal(merged.first_ms, NOW - 1000);
     fold(f, JOB_COMPLETED, "success", "1");
     assert_int_equal(jobs_of_delivery(f->redis, STR_LIT("d-1"), 10, 10, &jobs, NULL), OK);
@@ -175,7 +175,7 @@ static void the_jobs_of_a_downstream_come_page_by_page(void **state)
         fact.delivery_id = mem_dup("d-1");
         fact.run_attempt = mem_dup("1");
         assert_int_equal(job_fold_queue(f->redis, &fact, at[i], &times, NULL), OK);
-        assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+        assert_int_equal(job_fold_collect(f->redis, &fact, at[i], &verdict, &merged, NULL), OK);
         result_record_clear(&merged);
         result_record_clear(&fact);
     }
@@ -208,7 +208,7 @@ static void done(struct redis_fixture *f, int64_t at_ms, int64_t no_conclusion,
     fact.delivery_id = mem_dup("d-1");
     fact.run_attempt = mem_dup("1");
     assert_int_equal(job_fold_queue(f->redis, &fact, at_ms, &times, NULL), OK);
-    assert_int_equal(job_fold_collect(f->redis, &verdict, merged, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &fact, at_ms, &verdict, merged, NULL), OK);
     result_record_clear(&fact);
 }
 
@@ -252,7 +252,7 @@ static void report(struct redis_fixture *f, const char *delivery, const char *ru
     night.run_attempt = mem_dup("1");
     night.pr_number = pr;
     assert_int_equal(job_fold_queue(f->redis, &night, NOW, &times, NULL), OK);
-    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &night, NOW, &verdict, &merged, NULL), OK);
     result_record_clear(&merged);
     result_record_clear(&night);
 }

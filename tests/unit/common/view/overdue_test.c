@@ -44,7 +44,7 @@ static void fold(struct redis_fixture *f, const char *key, enum job_state report
     fact.run_attempt = mem_dup(attempt);
     fact.dispatched_ms = 5;
     assert_int_equal(job_fold_queue(f->redis, &fact, received_ms, &times, NULL), OK);
-    assert_int_equal(job_fold_collect(f->redis, &verdict, &merged, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &fact, received_ms, &verdict, &merged, NULL), OK);
     result_record_clear(&merged);
     result_record_clear(&fact);
 }
