@@ -20,10 +20,10 @@
 -- its own key only same_as, that job's key, and what ingest asks for are written.
 
 -- What a job costs Redis besides its fields: its hash, and its key there and in the indexes and its run
--- (measured, test_fold_lua.py).
+-- (measured, test_fold_quota_lua.py).
 local JOB_BYTES = 3200 + 8 * #ARGV[6]
 local attempt, ttl, fence, quota = ARGV[3], ARGV[4], ARGV[9], ARGV[12]
-local fact = { state = ARGV[1], ranks = ARGV[11], groups = ARGV[13] }
+local fact = { state = ARGV[1], ranks = ARGV[11], groups = ARGV[13], is_record = quota == '' }
 local FIRST_FIELD = 16
 local received = tonumber(ARGV[2])
 
@@ -50,7 +50,7 @@ if job.same_as and job.run_attempt ~= attempt then
     job = {}
 end
 local same_as = job.same_as
-if run and not job.status and quota ~= '' and fact.state == 'completed' then
+if run and not job.status and not fact.is_record and fact.state == 'completed' then
     same_as = run_open_job(run, key, attempt)
 end
 if same_as then
@@ -58,7 +58,7 @@ if same_as then
     job = job_read(prefix .. key)
 end
 
-local full = quota ~= '' and (not job.status or string.find(fact.groups, '[fv]')) and
+local full = not fact.is_record and (not job.status or string.find(fact.groups, '[fv]')) and
     quota_is_full(KEYS[8], received, ttl, quota)
 if full and not job.status then
     return { 'full' }

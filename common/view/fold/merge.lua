@@ -49,10 +49,18 @@ local function ranks_write(ranks)
 end
 
 -- Changes job, field → value, {} for a new one; put(field, value) does so, '' for no value. fact: state,
--- ranks; groups: the letter of each field, or '=' (the same in every fact), '<' (the earliest stays),
--- '>' (the highest stays); the fields are in ARGV from first_field on: name, value, name, value, …
--- without_long: long texts are not taken.
+-- ranks, is_record; groups: the letter of each field, or '=' (the same in every fact), '<' (the earliest
+-- stays), '>' (the highest stays); the fields are in ARGV from first_field on: name, value, name, value,
+-- … without_long: long texts are not taken.
 local function merge(job, put, fact, first_field, without_long)
+    if not job.status and not fact.is_record and not without_long then -- the first fact is the job
+        for i = first_field, #ARGV, 2 do
+            put(ARGV[i], ARGV[i + 1])
+        end
+        put('status', fact.state)
+        put('ranks', fact.ranks)
+        return
+    end
     local ranks, given, won = ranks_read(job.ranks), ranks_read(fact.ranks), {}
     local groups = { string.byte(fact.groups, 1, -1) }
     for i = 1, #groups do

@@ -21,7 +21,7 @@ end
 
 local function quota_spend(key, received, ttl, fence, bytes)
     local day = string.format('%d', math.floor(received / DAY_MS))
-    if redis.call('HINCRBY', key, day, bytes) == bytes then -- the first of that day
+    if redis.call('HINCRBY', key, day, string.format('%d', bytes)) == bytes then -- the first of that day
         keep(key, tonumber(ttl) + 2 * DAY_MS / 1000, fence)
     end
 end
