@@ -4,6 +4,9 @@
  * adds it (redis_options.key_prefix), also to the KEYS of scripts. A script makes keys only from
  * its KEYS.
  *
+ * Of CRCR_STATUS_TTL: a job's hash lives so long from its last change, what indexes jobs from when
+ * one was last added to it.
+ *
  * key                                       type    written by  read by            TTL
  *   what it holds
  * ------------------------------------------------------------------------------------------------

@@ -233,6 +233,39 @@ static void that_none_was_reported_goes_with_the_conclusion(void **state)
     }
 }
 
+/* The script answers what differs from the fact: the job of attempt 2 is none of attempt 1's. */
+static void what_a_late_fact_of_an_earlier_attempt_gives_is_the_job_as_it_is(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct result_record late, merged;
+    enum fold_verdict verdict;
+    fold(f, JOB_COMPLETED, "success", "2");
+    result_record_init(&late);
+    late.key = mem_dup(KEY);
+    late.state = JOB_IN_PROGRESS;
+    late.repo = mem_dup("org/four");
+    late.delivery_id = mem_dup("d-1");
+    late.run_id = mem_dup("77");
+    late.run_attempt = mem_dup("1");
+    late.environment = mem_dup("mi300");
+    late.total = 9;
+    assert_int_equal(job_fold_queue(f->redis, &late, NOW + 1000, &times, NULL), OK);
+    assert_int_equal(job_fold_collect(f->redis, &late, NOW + 1000, &verdict, &merged, NULL), OK);
+    assert_int_equal(merged.state, JOB_COMPLETED);
+    assert_string_equal(merged.run_attempt, "2");
+    assert_string_equal(merged.conclusion, "success");
+    assert_string_equal(merged.failed_tests, "[{}]");
+    assert_null(merged.environment);
+    assert_int_equal(merged.total, -1);
+    assert_int_equal(merged.in_progress_ms, -1);
+    assert_int_equal(merged.completed_ms, NOW);
+    assert_int_equal(merged.first_ms, NOW);
+    assert_int_equal(merged.last_ms, NOW + 1000);
+    assert_true(merged.level == 4 && merged.top_level == 4);
+    result_record_clear(&merged);
+    result_record_clear(&late);
+}
+
 static void report(struct redis_fixture *f, const char *delivery, const char *run, const char *repo,
                    int64_t pr)
 {
@@ -320,6 +353,8 @@ int main(void)
         cmocka_unit_test_setup(self_reports_push_no_job_out_of_a_delivery,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(that_none_was_reported_goes_with_the_conclusion,
+                               redis_fixture_consistent),
+        cmocka_unit_test_setup(what_a_late_fact_of_an_earlier_attempt_gives_is_the_job_as_it_is,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(a_self_report_is_no_job_of_the_commit_that_it_claims,
                                redis_fixture_consistent),
