@@ -72,18 +72,18 @@ static void ranks_put(struct buf *to, const struct result_record *fact, uint32_t
 {
     char rank[RANK_SIZE], digest[9];
     uint32_t hash = 2166136261;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k <= fields[i].value.len; k++) /* the number of the field before each */
-            hash =
-                (hash ^ (k ? (unsigned char)fields[i].value.ptr[k - 1] : (uint32_t)i)) * 16777619;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < fields[i].value.len; k++)
+            hash = (hash ^ (unsigned char)fields[i].value.ptr[k]) * 16777619;
+        hash = (hash ^ (uint32_t)i) * 16777619; /* where one value ends */
+    }
     snprintf(digest, sizeof(digest), "%08" PRIx32, hash);
     buf_put(to, rank_begin(rank, fact->state, fact->first_ms));
     buf_puts(to, digest);
     groups_put(to, groups);
 }
 
-/* When it says that its run had started: the start of a job of the first attempt. -1: it does not.
- */
+/* When it says that its run had started: the start of a job of attempt 1. -1: it does not. */
 static int64_t run_start_of(const struct result_record *fact)
 {
     int64_t start = fact->run_started_ms, job = fact->in_progress_ms;
@@ -157,8 +157,7 @@ static enum err fold_queue(struct redis *r, const struct result_record *fact, bo
     return redis_queue_script(r, &fold_script, FOLD_KEYS, n, argv, why);
 }
 
-/* The fact as it is merged: the clock of its state says when it was received. Texts are borrowed.
- */
+/* The fact as it is merged: the clock of its state is when it was received. Borrows its texts. */
 static struct result_record timed(const struct result_record *fact, int64_t received_ms)
 {
     struct result_record one = *fact;
