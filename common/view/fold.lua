@@ -64,7 +64,7 @@ if full and not job.status then
     return { 'full' }
 end
 
-local known, state_before = job.status, job.status
+local known, state_before, head_before, pr_before = job.status, job.status, job.pytorch_head_sha, job.pr_number
 local order = known and attempt ~= job.run_attempt and attempt_compare(attempt, job.run_attempt) or 0
 if order > 0 then
     redis.call('DEL', prefix .. key)
@@ -104,7 +104,8 @@ job.first_ms, job.last_ms = indexes_write(
     { delivery = KEYS[2], repo = KEYS[3], repos = KEYS[4], overdue = KEYS[5],
       head = given(KEYS[6]), pr = given(KEYS[7]) },
     { job = key, delivery = ARGV[7], repo = ARGV[8] },
-    job, ARGV[2], ARGV[10], tonumber(ARGV[5]), ttl, fence, known, order > 0 or fence ~= '')
+    job, ARGV[2], ARGV[10], tonumber(ARGV[5]), ttl, fence, known,
+    order > 0 or fence ~= '' or job.pytorch_head_sha ~= head_before or job.pr_number ~= pr_before)
 
 local verdict = 'repeat'
 if job.status ~= state_before then

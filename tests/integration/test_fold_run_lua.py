@@ -174,3 +174,11 @@ def test_an_index_that_lost_a_job_gets_it_with_its_next_fact_and_the_others_with
     fold(db, fact("in_progress", 2000), fence="12")
     db.delete("crcr:rebuild")
     assert everything(db) == before
+
+
+def test_a_commit_and_a_pull_request_that_a_later_fact_names_find_the_job(db):
+    fields = {name: value for name, value in fact("in_progress", 2000)["fields"].items() if name not in ("pr_number", "pytorch_head_sha")}
+    step(db, [*KEYS[:5], KEYS[0], KEYS[0], *KEYS[7:]], "in_progress", 2000, "1", fields)
+    assert not db.exists(KEYS[5], KEYS[6])
+    fold(db, fact("completed", 3000, conclusion="success"))
+    assert db.smembers(KEYS[5]) == {JOB} and db.zrange(KEYS[6], 0, -1) == ["d-1"]
