@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <curl/curl.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../base/buf.h"
@@ -36,23 +37,29 @@ static bool host_is_loopback(CURLU *u)
     return is;
 }
 
-static enum err is_ok(CURLU *u, const char *url, bool allow_http, struct why *why)
+static enum err refuse(const char *url, const char *reason, struct why *why)
 {
     char shown[300];
     url_shown(shown, sizeof(shown), str_of(url));
+    return why_set(why, ERR_REFUSE, "'%s'%s", strchr(shown, '@') ? "…" : shown, reason);
+}
+
+static enum err is_ok(CURLU *u, const char *url, bool allow_http, struct why *why)
+{
+    char reason[128];
     CURLUcode failed = curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
-    if (failed)
-        return why_set(why, ERR_REFUSE, "'%s' is not a URL: %s", strchr(shown, '@') ? "…" : shown,
-                       curl_url_strerror(failed));
+    if (failed) {
+        snprintf(reason, sizeof(reason), " is not a URL: %s", curl_url_strerror(failed));
+        return refuse(url, reason, why);
+    }
     if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
         return why_set(why, ERR_REFUSE, "a URL must not hold a user name or password");
     if (part_is(u, CURLUPART_SCHEME, "https"))
         return OK;
     if (!part_is(u, CURLUPART_SCHEME, "http"))
-        return why_set(why, ERR_REFUSE, "'%s': only https and http URLs are accepted", shown);
+        return refuse(url, ": only https and http URLs are accepted", why);
     if (!allow_http && !host_is_loopback(u))
-        return why_set(why, ERR_REFUSE,
-                       "'%s': plain http is accepted to loopback hosts only, use https", shown);
+        return refuse(url, ": plain http is accepted to loopback hosts only, use https", why);
     return OK;
 }
 
