@@ -128,7 +128,7 @@ def test_charts_change_in_place_and_have_tables(reporter, page):
     reporter.count()
     page.open("/repo/org/five?days=30").wait("Trends", "Duration")
     drawn = "return [...document.querySelectorAll('chart-plot')].map((one) => one.chart ? one.chart.data.datasets.length : 0)"
-    wait_for("four charts", lambda: page.js(drawn) == [2, 3, 2, 2])
+    wait_for("four charts", lambda: page.js(drawn) == [3, 3, 2, 2])
     page.click("#trends figure:nth-of-type(2) summary")
     page.js("document.querySelector('chart-plot').chart.ours = document.querySelector('chart-plot canvas').ours = true")
     before = page.js("return document.querySelector('#trends figure:nth-of-type(2) tbody tr').innerText").split()
