@@ -65,7 +65,7 @@ static struct str known_of(const struct http_exchange *x)
 
 static void tell(struct live *l, struct reader *r, const char *event)
 {
-    web_reply(l->role, r->x, "live", 200, EVENT_TYPE, NULL, str_of(event));
+    web_reply(l->role, r->x, "live", 200, EVENT_TYPE, str_of(event));
     readers_wait_end(&l->readers, r);
 }
 

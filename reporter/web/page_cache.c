@@ -7,6 +7,9 @@
 
 #include "../../common/base/mem.h"
 #include "../../common/crypto/hmac.h"
+#include "gzip.h"
+
+#define GZIP_FROM_BYTES 1000 /* less is one packet of the network anyway */
 
 struct entry {
     struct page *page;
@@ -27,6 +30,11 @@ struct page_cache *page_cache_new(size_t max_bytes, size_t max_pages)
     return c;
 }
 
+static size_t bytes_of(const struct page *page)
+{
+    return page->body.len + page->gzip.len;
+}
+
 struct page *page_new(struct page_cache *c, int status, struct str body, int64_t at_ms)
 {
     struct page *page = mem_alloc(1, sizeof(*page));
@@ -35,7 +43,9 @@ struct page *page_new(struct page_cache *c, int status, struct str body, int64_t
         .refs = 1, .held = &c->held, .status = status, .at_ms = at_ms, .body = body
     };
     page_etag(page->etag, body);
-    atomic_fetch_add(&c->held, body.len);
+    if (status != 503 && body.len >= GZIP_FROM_BYTES)
+        page->gzip = gzip_pack(body);
+    atomic_fetch_add(&c->held, bytes_of(page));
     return page;
 }
 
@@ -50,8 +60,9 @@ void page_release(void *opaque)
     struct page *page = opaque;
     if (atomic_fetch_sub(&page->refs, 1) > 1 || !page->held)
         return;
-    atomic_fetch_sub(page->held, page->body.len);
+    atomic_fetch_sub(page->held, bytes_of(page));
     free((char *)(uintptr_t)page->body.ptr);
+    free((char *)(uintptr_t)page->gzip.ptr);
     free(page);
 }
 
@@ -63,7 +74,7 @@ size_t page_cache_held(const struct page_cache *c)
 static void entry_drop(struct page_cache *c, struct entry *e)
 {
     HASH_DEL(c->entries, e);
-    c->bytes -= e->page->body.len;
+    c->bytes -= bytes_of(e->page);
     page_release(e->page);
     free(e);
 }
@@ -84,8 +95,8 @@ void page_cache_put(struct page_cache *c, struct str key, struct page *page)
     e->page = page_hold(page);
     memcpy(e->key, key.ptr, key.len);
     HASH_ADD_KEYPTR(hh, c->entries, e->key, key.len, e);
-    c->bytes += e->page->body.len;
-    if (e->page->body.len > c->max_bytes)
+    c->bytes += bytes_of(e->page);
+    if (bytes_of(e->page) > c->max_bytes)
         entry_drop(c, e);
     while (c->bytes > c->max_bytes || HASH_COUNT(c->entries) > c->max_pages)
         entry_drop(c, c->entries);

@@ -1,6 +1,6 @@
 /* The last answer to each request of the JSON API, shared by all readers, with its digest. Limited
  * in bytes and in number: the one that was not asked for longest goes first. PURE (the owner
- * locks), but for page_hold, page_release and page_cache_held. */
+ * locks), but for page_new, page_hold, page_release and page_cache_held. */
 #ifndef CRCR_REPORTER_WEB_PAGE_CACHE_H
 #define CRCR_REPORTER_WEB_PAGE_CACHE_H
 
@@ -15,17 +15,19 @@ struct page_cache;
 /* One answer, with a count of references: while it is sent, its body is borrowed from here. */
 struct page {
     atomic_size_t refs;
-    atomic_size_t *held;       /* the counter of its bytes; NULL: its body is static */
+    atomic_size_t *held;       /* the counter of its bytes; NULL: the owner frees them */
     int status;                /* 200, 400, 404 or 503 */
+    bool is_final;             /* what its path gives never changes */
     char etag[PAGE_ETAG_SIZE]; /* of the body, in hex */
     int64_t at_ms;             /* when it was rendered, monotonic clock */
     struct str body;
+    struct str gzip; /* the same, compressed; absent where that gains nothing */
 };
 
 struct page_cache *page_cache_new(size_t max_bytes, size_t max_pages);
 /* NULL is fine. All its pages must have been released. */
 void page_cache_free(struct page_cache *c);
-/* Has one reference, and computes the digest. Takes over body.ptr (malloc'ed). */
+/* Has one reference; computes the digest, and compresses. Takes over body.ptr (malloc'ed). */
 struct page *page_new(struct page_cache *c, int status, struct str body, int64_t at_ms);
 struct page *page_hold(struct page *page);
 void page_release(void *page); /* as http_reply_lent wants it */

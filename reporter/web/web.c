@@ -9,14 +9,13 @@
 
 #include "../../common/base/log.h"
 #include "../../common/base/mem.h"
+#include "gzip.h"
 #include "live.h"
+#include "web_files.h"
 
 #define DRAIN_MS        5000
 #define TICK_MS         1000
 #define MAX_CONNECTIONS 3000 /* 2,000 may wait for a change */
-
-/* What the pages are made of; all of it is in the program: name, text, …, NULL (CMakeLists.txt). */
-extern const char *const embedded_reporter[];
 
 #define JSON_TYPE "application/json; charset=utf-8"
 
@@ -32,20 +31,21 @@ static const struct {
 
 struct web {
     struct web_view view;
-    struct page *assets; /* as embedded_reporter has them; static */
+    struct page *files; /* as web_files has them */
     struct role_ctx *role;
     struct live *live;
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* page NULL: body is copied; else it is the page's. */
+/* page NULL: sends a copy of body. Else sends the page, compressed if the client accepts that (with
+ * another ETag), or 304 if the client has it. No ETag when status is not the page's. */
 static void request_answer(struct role_ctx *role, struct http_exchange *x, const char *route,
-                           int status, const char *type, const char *etag, struct str body,
-                           struct page *page)
+                           int status, const char *type, struct str body, struct page *page)
 {
     struct headers h;
-    char quoted[PAGE_ETAG_SIZE + 2];
+    char etag[PAGE_ETAG_SIZE + sizeof("\"-gzip\"")];
+    bool packed = page && page->gzip.ptr && gzip_accepted(http_header(x, "Accept-Encoding"));
     headers_init(&h);
     headers_put(&h, "Content-Security-Policy",
                 STR_LIT("default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -54,10 +54,23 @@ static void request_answer(struct role_ctx *role, struct http_exchange *x, const
     headers_put(&h, "X-Content-Type-Options", STR_LIT("nosniff"));
     headers_put(&h, "Referrer-Policy", STR_LIT("no-referrer"));
     headers_put(&h, "Cross-Origin-Opener-Policy", STR_LIT("same-origin"));
-    headers_put(&h, "Cache-Control", STR_LIT("no-cache"));
-    if (etag) {
-        snprintf(quoted, sizeof(quoted), "\"%s\"", etag);
-        headers_put(&h, "ETag", str_of(quoted));
+    headers_put(&h, "Cache-Control",
+                page && page->is_final ? STR_LIT("public, max-age=31536000, immutable")
+                                       : STR_LIT("no-cache"));
+    if (page)
+        headers_put(&h, "Vary", STR_LIT("Accept-Encoding"));
+    if (page && status == page->status) {
+        snprintf(etag, sizeof(etag), "\"%s%s\"", page->etag, packed ? "-gzip" : "");
+        headers_put(&h, "ETag", str_of(etag));
+        if (page_is_known(etag, http_header(x, "If-None-Match"))) {
+            page = NULL;
+            body = STR_LIT("");
+            status = 304;
+        }
+    }
+    if (page && packed) {
+        headers_put(&h, "Content-Encoding", STR_LIT("gzip"));
+        body = page->gzip;
     }
     bool in_time = page ? http_reply_lent(x, status, type, &h, body, page_release, page_hold(page))
                         : http_reply(x, status, type, &h, body);
@@ -66,21 +79,18 @@ static void request_answer(struct role_ctx *role, struct http_exchange *x, const
 }
 
 void web_reply(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
-               const char *type, const char *etag, struct str body)
+               const char *type, struct str body)
 {
-    request_answer(role, x, route, status, type, etag, body, NULL);
+    request_answer(role, x, route, status, type, body, NULL);
 }
 
 void web_reply_page(struct role_ctx *role, struct http_exchange *x, const char *route,
                     const char *type, struct page *page)
 {
     if (page->status == 503)
-        web_reply(role, x, route, 503, NULL, NULL, page->body);
-    else if (page_is_known(page->etag, http_header(x, "If-None-Match")))
-        web_reply(role, x, route, 304, NULL, page->etag, STR_LIT(""));
+        web_reply(role, x, route, 503, NULL, page->body);
     else
-        request_answer(role, x, route, page->status, type ? type : JSON_TYPE, page->etag,
-                       page->body, page);
+        request_answer(role, x, route, page->status, type ? type : JSON_TYPE, page->body, page);
 }
 
 void web_reply_error(struct role_ctx *role, struct http_exchange *x, const char *route, int status,
@@ -88,7 +98,7 @@ void web_reply_error(struct role_ctx *role, struct http_exchange *x, const char 
 {
     char body[128];
     snprintf(body, sizeof(body), "{\"detail\":\"%s\"}", detail);
-    web_reply(role, x, route, status, NULL, NULL, str_of(body));
+    web_reply(role, x, route, status, NULL, str_of(body));
 }
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
@@ -101,26 +111,23 @@ static const char *type_of(const char *name)
     return NULL;
 }
 
-static void reply_asset(struct web *w, struct http_exchange *x, const char *route, struct str name,
-                        int status)
+static void reply_file(struct web *w, struct http_exchange *x, const char *route, struct str name,
+                       int status)
 {
-    for (size_t i = 0; embedded_reporter[2 * i]; i++) {
-        struct page *page = &w->assets[i];
-        const char *type = type_of(embedded_reporter[2 * i]);
-        if (!str_is(name, embedded_reporter[2 * i]))
-            continue;
-        if (status == page->status)
-            web_reply_page(w->role, x, route, type, page);
-        else
-            request_answer(w->role, x, route, status, type, NULL, page->body, page);
-        return;
+    for (size_t i = 0; web_files[i].name; i++) {
+        struct page *page = &w->files[i];
+        const char *type = type_of(web_files[i].name);
+        if (str_is(name, web_files[i].name)) {
+            request_answer(w->role, x, route, status, type, page->body, page);
+            return;
+        }
     }
     web_reply_error(w->role, x, route, 404, "no such path");
 }
 
 static void openapi(void *opaque, struct http_exchange *x)
 {
-    reply_asset(opaque, x, "openapi", STR_LIT("openapi.json"), 200);
+    reply_file(opaque, x, "openapi", STR_LIT("/openapi.json"), 200);
 }
 
 static void live(void *opaque, struct http_exchange *x)
@@ -144,12 +151,12 @@ static void request_get(void *opaque, struct http_exchange *x)
     else if (is_path)
         live_ask(w->live, x, &ask);
     else if (str_starts(path, "/assets/"))
-        reply_asset(w, x, "asset", str_from(path, strlen("/assets/")), 200);
+        reply_file(w, x, "asset", path, 200);
     else if (path_is_page(path))
-        reply_asset(w, x, "page", STR_LIT("index.html"), 200);
+        reply_file(w, x, "page", STR_LIT("/index.html"), 200);
     else if (!str_starts(path, "/api/") &&
              str_find_str(http_header(x, "Accept"), STR_LIT("text/html")) >= 0)
-        reply_asset(w, x, "none", STR_LIT("index.html"), 404);
+        reply_file(w, x, "none", STR_LIT("/index.html"), 404);
     else
         web_reply_error(w->role, x, "none", 404, "no such path");
 }
@@ -174,11 +181,18 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
         .threads = 1,
         .max_connections = MAX_CONNECTIONS,
     };
-    for (size_t i = 0; embedded_reporter[2 * i]; i++) {
-        w.assets = mem_resize(w.assets, i + 1, sizeof(*w.assets));
-        w.assets[i] = (struct page){ .refs = 1, .status = 200 };
-        w.assets[i].body = str_of(embedded_reporter[2 * i + 1]);
-        page_etag(w.assets[i].etag, w.assets[i].body);
+    size_t n_files = 0;
+    for (; web_files[n_files].name; n_files++) {
+        struct str gzip = web_files[n_files].gzip;
+        w.files = mem_resize(w.files, n_files + 1, sizeof(*w.files));
+        w.files[n_files] = (struct page){
+            .refs = 1,
+            .status = 200,
+            .is_final = str_starts(str_of(web_files[n_files].name), "/assets/"),
+            .body = gzip_unpack(gzip),
+            .gzip = gzip,
+        };
+        page_etag(w.files[n_files].etag, w.files[n_files].body);
     }
     enum err err = redis_new(&w.view.redis, &w.view.reporter->redis, why);
     if (!err)
@@ -201,6 +215,8 @@ enum err web_run(struct role_ctx *role, void *reporter, struct why *why)
     pipeline_free(w.view.pipeline);
     lists_free(w.view.lists);
     redis_free(w.view.redis);
-    free(w.assets);
+    while (n_files)
+        free((char *)(uintptr_t)w.files[--n_files].body.ptr);
+    free(w.files);
     return err;
 }

@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from lib.bundle import bundled
 from lib.kafka import write_all
 from lib.processes import ROOT, wait_for
 from test_pages_browser import NARROW, WIDE, chromium, failed, page, reporter  # noqa: F401 (fixtures)
@@ -19,10 +20,9 @@ MANY = 10_000
 RENDERED_MAX_MS = 1000
 
 # Draws what a URL gives three times, first into an empty page; the milliseconds of each, to the picture.
-DRAW = """
-const [url, done] = arguments;
+DRAW = bundled("delivery.js", "dom.js") + """
+const [url, done] = arguments, { show, patch } = ours;
 (async () => {
-  const { show } = await import("/assets/delivery.js"), { patch } = await import("/assets/dom.js");
   const text = await (await fetch(url)).text(), main = document.getElementById("main"), times = [];
   for (let i = 0; i < 3; i++) {
     const began = performance.now();

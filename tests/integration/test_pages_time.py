@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from lib.bundle import bundled
 from lib.processes import wait_for
 from test_pages_browser import Page, chromium, failed, page, reporter, tab  # noqa: F401 (fixtures)
 from test_reporter import Job
@@ -19,10 +20,9 @@ LATER = """
   document.dispatchEvent(new Event("visibilitychange"));
 """
 # What the cards of "/" say of a health, by name: their state and all of their text.
-CARDS = """
-  const [health, done] = arguments;
-  import("/assets/health.js").then(({ cards }) => done(Object.fromEntries([...cards(health).querySelectorAll(".card")].map(
-    (one) => [one.dataset.key, [one.querySelector(".state").textContent, one.textContent]]))), (error) => done(error.stack));
+CARDS = bundled("health.js") + """
+  return Object.fromEntries([...ours.cards(arguments[0]).querySelectorAll(".card")].map(
+    (one) => [one.dataset.key, [one.querySelector(".state").textContent, one.textContent]]));
 """
 HOUR = 3600
 
@@ -81,9 +81,7 @@ def test_the_cards_do_not_call_well_what_is_not_known(reporter, page):  # noqa: 
     page.open("/prs").wait("Pull requests")
 
     def cards(**changed):
-        said = page.driver.execute_async_script(CARDS, {**health, **changed})
-        assert isinstance(said, dict), said
-        return said
+        return page.js(CARDS, {**health, **changed})
     ago = lambda minutes: time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - minutes * 60))  # noqa: E731
     queue = "Dead-letter queue"
     assert cards(dlq={"open": 0, "more": False, "newest_at": None})[queue][0] == "✓ well"

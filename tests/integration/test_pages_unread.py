@@ -14,7 +14,7 @@ import pytest
 
 from lib.kafka import write_all
 from lib.processes import BIN, wait_for
-from test_pages_api import get
+from test_pages_api import assets, get
 from test_reporter import Job, Reporter
 
 JOBS = 1000  # so many make a page of half a MiB and more
@@ -89,20 +89,20 @@ SHAPES = {  # the n-th target; further headers
     "one page": (lambda n: PAGE, ""),
     "one page, with large heads": (lambda n: PAGE, f"X-Filler: {'x' * 7000}\r\n" * 2),
     "one of 300 pages": (lambda n: PAGE + str(n % 300), ""),
-    "a script": (lambda n: "/assets/chart.min.js", ""),
+    "a script": (lambda n: "{script}", ""),
     "the page of no such path": (lambda n: "/none", "Accept: text/html\r\n"),
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_who_reads_nothing_costs_64_mb_at_most_and_the_others_are_served(reporter, delivery, shape):
-    page = PAGE.format(at=delivery)
+    page, script = PAGE.format(at=delivery), assets(reporter)["chart.min.js"]
     assert len(get(reporter, page)[2]) > 1 << 19
     before, statuses, took = resident_bytes(reporter), [], []
     with contextlib.ExitStack() as opened, watched(reporter) as most:
         target, more = SHAPES[shape]
         for number in range(1, CONNECTIONS + 1):
-            ask(reporter, opened, target(number).format(at=delivery), more)
+            ask(reporter, opened, target(number).format(at=delivery, script=script), more)
             if number % 290 == 0:
                 began = time.monotonic()
                 statuses.append(get(reporter, "/api/crcr/summary")[0])

@@ -46,7 +46,7 @@ function trends({ step, points }, days) {
 function badge(repo) {
   const page = `${location.origin}/repo/${repo.repo}`, markdown = `[![crcr](${page}/badge.svg)](${page})`;
   return el("details", [el("summary", "Badge"),
-    el("p", el("img", null, { src: `/repo/${repo.repo}/badge.svg`, alt: "crcr: its level, and how it does", height: "20", class: "badge" })),
+    el("p", el("img", null, { loading: "lazy", src: `/repo/${repo.repo}/badge.svg`, alt: "crcr: its level, and how it does", height: "20", class: "badge" })),
     el("p", [el("code", markdown), " ", copyButton(markdown, "the Markdown of the badge")])]);
 }
 

@@ -293,7 +293,7 @@ static void an_answer_that_comes_too_late_is_counted_as_the_503_that_was_sent(vo
     struct scene *s = *state;
     struct got got = fetch(s->client, s->port, "GET", "/late", STR_NONE);
     assert_int_equal(got.status, 503);
-    web_reply(&s->role, s->late, "summary", 200, NULL, NULL, STR_LIT("{}"));
+    web_reply(&s->role, s->late, "summary", 200, NULL, STR_LIT("{}"));
     assert_int_equal(counted(s, "summary", "503"), 1);
     assert_int_equal(counted(s, "summary", "200"), 0);
 }

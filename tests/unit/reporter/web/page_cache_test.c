@@ -100,6 +100,21 @@ static void what_is_still_read_counts_until_it_is_released(void **state)
     page_cache_free(c);
 }
 
+static void a_large_one_is_there_compressed_too_and_that_counts(void **state)
+{
+    (void)state;
+    struct page_cache *c = page_cache_new(10000, 10);
+    char body[2001] = "";
+    put(c, "small", "{}", 1);
+    assert_null(page_cache_get(c, STR_LIT("small"))->gzip.ptr);
+    memset(body, 'x', sizeof(body) - 1);
+    put(c, "large", body, 1);
+    const struct page *large = page_cache_get(c, STR_LIT("large"));
+    assert_in_range(large->gzip.len, 1, 100);
+    assert_int_equal(page_cache_held(c), 2 + 2000 + large->gzip.len);
+    page_cache_free(c);
+}
+
 static void an_etag_is_known_however_a_client_or_proxy_writes_it(void **state)
 {
     (void)state;
@@ -122,6 +137,7 @@ int main(void)
         cmocka_unit_test(what_nobody_asked_for_longest_goes_first),
         cmocka_unit_test(bytes_are_bounded_and_what_is_larger_than_all_is_not_kept),
         cmocka_unit_test(what_is_still_read_counts_until_it_is_released),
+        cmocka_unit_test(a_large_one_is_there_compressed_too_and_that_counts),
         cmocka_unit_test(an_etag_is_known_however_a_client_or_proxy_writes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
