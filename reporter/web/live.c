@@ -138,8 +138,8 @@ static void tell_changed(struct live *l, int64_t now_ms)
 
 /* ---- rendering ------------------------------------------------------------------------------- */
 
-/* The caller's. */
-static struct page *render(struct live *l, const struct path_ask *ask)
+/* The caller's. old: what was rendered before, or NULL. */
+static struct page *render(struct live *l, const struct path_ask *ask, struct page *old)
 {
     int status = 503;
     struct buf body = BUF_INIT(BODY_MAX_BYTES);
@@ -165,8 +165,7 @@ static struct page *render(struct live *l, const struct path_ask *ask)
     }
     struct str text;
     text.ptr = buf_take(&body, &text.len);
-    /* The end of the rendering: all who asked for that page meanwhile get it. */
-    return page_new(l->cache, status, text, clock_mono_ms());
+    return page_new(l->cache, old, status, text);
 }
 
 /* Makes sure that the cache has a fresh answer, and answers all who ask for the same. True: it was
@@ -177,9 +176,15 @@ static bool page_now(struct live *l, const struct path_ask *ask, const struct re
     pthread_mutex_lock(&l->lock);
     struct page *page = fresh(l, ask, clock_mono_ms());
     if (!page) {
+        struct page *old = page_cache_get(l->cache, ask->key);
+        if (old)
+            page_hold(old);
         pthread_mutex_unlock(&l->lock);
-        page = made = render(l, ask);
+        page = made = render(l, ask, old);
         pthread_mutex_lock(&l->lock);
+        if (old)
+            page_release(old);
+        page->at_ms = clock_mono_ms(); /* the end: all who asked meanwhile get it */
         page_cache_put(l->cache, ask->key, page);
     }
     bool is_readable = page->status != 503;

@@ -35,14 +35,18 @@ static size_t bytes_of(const struct page *page)
     return page->body.len + page->gzip.len;
 }
 
-struct page *page_new(struct page_cache *c, int status, struct str body, int64_t at_ms)
+struct page *page_new(struct page_cache *c, struct page *old, int status, struct str body)
 {
     struct page *page = mem_alloc(1, sizeof(*page));
-    body.ptr = mem_resize((char *)(uintptr_t)body.ptr, body.len + 1, 1); /* it grew by doubling */
-    *page = (struct page){
-        .refs = 1, .held = &c->held, .status = status, .at_ms = at_ms, .body = body
-    };
+    *page = (struct page){ .refs = 1, .held = &c->held, .status = status };
     page_etag(page->etag, body);
+    if (old && old->status == status && strcmp(old->etag, page->etag) == 0) {
+        free((char *)(uintptr_t)body.ptr);
+        free(page);
+        return page_hold(old);
+    }
+    body.ptr = mem_resize((char *)(uintptr_t)body.ptr, body.len + 1, 1); /* it grew by doubling */
+    page->body = body;
     if (status != 503 && body.len >= GZIP_FROM_BYTES)
         page->gzip = gzip_pack(body);
     atomic_fetch_add(&c->held, bytes_of(page));

@@ -19,7 +19,7 @@ struct page {
     int status;                /* 200, 400, 404 or 503 */
     bool is_final;             /* what its path gives never changes */
     char etag[PAGE_ETAG_SIZE]; /* of the body, in hex */
-    int64_t at_ms;             /* when it was rendered, monotonic clock */
+    int64_t at_ms;             /* when it was rendered last, monotonic clock */
     struct str body;
     struct str gzip; /* the same, compressed; absent where that gains nothing */
 };
@@ -27,8 +27,9 @@ struct page {
 struct page_cache *page_cache_new(size_t max_bytes, size_t max_pages);
 /* NULL is fine. All its pages must have been released. */
 void page_cache_free(struct page_cache *c);
-/* Has one reference; computes the digest, and compresses. Takes over body.ptr (malloc'ed). */
-struct page *page_new(struct page_cache *c, int status, struct str body, int64_t at_ms);
+/* Has one reference; computes the digest, and compresses. When old (may be NULL) has the same
+ * status and body, it is old itself, with a reference more. Takes over body.ptr (malloc'ed). */
+struct page *page_new(struct page_cache *c, struct page *old, int status, struct str body);
 struct page *page_hold(struct page *page);
 void page_release(void *page); /* as http_reply_lent wants it */
 /* The bytes of all pages that are referenced, by the cache or by a reader. */

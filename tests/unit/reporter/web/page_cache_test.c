@@ -12,7 +12,8 @@
 
 static void put(struct page_cache *c, const char *key, const char *body, int64_t at_ms)
 {
-    struct page *page = page_new(c, 200, str_of(mem_dup(body)), at_ms);
+    struct page *page = page_new(c, NULL, 200, str_of(mem_dup(body)));
+    page->at_ms = at_ms;
     assert_int_equal(strlen(page->etag), PAGE_ETAG_SIZE - 1);
     page_cache_put(c, str_of(key), page);
     page_release(page);
@@ -115,6 +116,28 @@ static void a_large_one_is_there_compressed_too_and_that_counts(void **state)
     page_cache_free(c);
 }
 
+static void what_says_the_same_as_before_is_the_one_before(void **state)
+{
+    (void)state;
+    struct page_cache *c = page_cache_new(1000, 10);
+    put(c, "k", "the same", 1);
+    struct page *old = page_hold(page_cache_get(c, STR_LIT("k")));
+    struct page *same = page_new(c, old, 200, str_of(mem_dup("the same")));
+    struct page *other = page_new(c, old, 200, str_of(mem_dup("another")));
+    struct page *failed = page_new(c, old, 503, str_of(mem_dup("the same")));
+    assert_ptr_equal(same, old);
+    assert_ptr_not_equal(other, old);
+    assert_ptr_not_equal(failed, old);
+    page_release(old);
+    page_release(other);
+    page_release(failed);
+    page_cache_put(c, STR_LIT("k"), same);
+    page_release(same);
+    assert_int_equal(page_cache_held(c), strlen("the same"));
+    assert_true(str_is(page_cache_get(c, STR_LIT("k"))->body, "the same"));
+    page_cache_free(c);
+}
+
 static void an_etag_is_known_however_a_client_or_proxy_writes_it(void **state)
 {
     (void)state;
@@ -138,6 +161,7 @@ int main(void)
         cmocka_unit_test(bytes_are_bounded_and_what_is_larger_than_all_is_not_kept),
         cmocka_unit_test(what_is_still_read_counts_until_it_is_released),
         cmocka_unit_test(a_large_one_is_there_compressed_too_and_that_counts),
+        cmocka_unit_test(what_says_the_same_as_before_is_the_one_before),
         cmocka_unit_test(an_etag_is_known_however_a_client_or_proxy_writes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
