@@ -18,6 +18,7 @@
 #ifndef CRCR_REPORTER_AGGREGATE_H
 #define CRCR_REPORTER_AGGREGATE_H
 
+#include "../common/model/job_counts.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/runs.h"
 
@@ -87,16 +88,6 @@ struct aggregate {
 /* *ret is to be cleared before view's lists are. */
 void aggregate_work_out(const struct aggregate_view *view, struct aggregate *ret);
 void aggregate_clear(struct aggregate *a);
-/* Sets replaced of each job: an aggregate of its delivery and downstream, made of the jobs that are
- * there, would not count it (check-runs.md, The aggregate). For the pages; jobs of any deliveries
- * and downstreams, in any order. One that lacks a part of its name counts. */
-void jobs_mark_replaced(struct result_record *jobs, size_t n);
-/* When the job was first and last heard of; wall clock, 0 unknown. */
-int64_t job_first_ms(const struct result_record *job);
-int64_t job_last_ms(const struct result_record *job);
-/* The conclusion of a job that ended, as GitHub takes it; NULL for one that has not. "stale" is
- * GitHub's own to set, and a completed check run needs one: neutral. */
-const char *job_conclusion(const struct result_record *job);
 /* How well off a job is: 0 is the worst end, then those that run, then the good ends. */
 size_t job_rank(const struct result_record *job);
 /* What a run came to, as a check run can say it; static. */

@@ -21,6 +21,16 @@ struct push {
     struct push_commit *commits; /* oldest first */
     size_t n;
 };
+/* The commits of the default branch, as pushes brought them. */
+struct main_commit {
+    struct push_commit commit;
+    int64_t pushed_ms;
+};
+struct main_list {
+    struct main_commit *at; /* newest first */
+    size_t n;
+};
+
 /* Of a push to another branch than the default one, or to a tag: no commits. ERR_REFUSE: the body
  * is not a JSON object. *ret is the caller's after OK. */
 enum err push_read(struct str body, struct push *ret, struct why *why) MUST_CHECK;

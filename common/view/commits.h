@@ -14,14 +14,6 @@
 enum err main_fold_queue(struct redis *r, const struct push *push, const struct view_times *times,
                          struct why *why) MUST_CHECK;
 
-struct main_commit {
-    struct push_commit commit;
-    int64_t pushed_ms;
-};
-struct main_list {
-    struct main_commit *at; /* newest first */
-    size_t n;
-};
 /* Frees the commits; an empty list is fine. */
 void main_list_clear(struct main_list *list);
 /* All of them; *ret is the caller's. */

@@ -1,9 +1,8 @@
 /* Which jobs of a downstream fail on the upstream's main and since when, and which are flaky. */
 #include "../../common/base/json_put.h"
-#include "../aggregate.h"
+#include "../../common/model/since.h"
 #include "api.h"
 #include "paths.h"
-#include "since.h"
 
 #define FLAKY_MAX  50
 #define PUSHES_MAX 100 /* commits between, of each job */

@@ -9,11 +9,11 @@
  * Jobs of main are nightly and periodic runs, and those of pushes whose commit is in the list, or
  * is older than it. (A push that is newer and not in it was to another branch.) Of a job that is
  * not of main only its flakiness is looked at. Cancelled and skipped jobs say nothing. */
-#ifndef CRCR_REPORTER_WEB_SINCE_H
-#define CRCR_REPORTER_WEB_SINCE_H
+#ifndef CRCR_MODEL_SINCE_H
+#define CRCR_MODEL_SINCE_H
 
-#include "../../common/model/result_record.h"
-#include "../../common/view/commits.h"
+#include "push.h"
+#include "result_record.h"
 
 /* A commit that a job ran on. */
 struct since_commit {
@@ -45,7 +45,7 @@ struct since {
     struct flaky_row *flaky;   /* the flakiest first */
     size_t n_failing, n_flaky;
 };
-/* jobs: of one downstream, in any order, marked by jobs_mark_replaced (aggregate.h). They and main
+/* jobs: of one downstream, in any order, marked by jobs_mark_replaced (job_counts.h). They and main
  * must outlive ret. */
 void since_init(struct since *ret, const struct result_record *jobs, size_t n,
                 const struct main_list *main);

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/base/mem.h"
-#include "../../common/base/table.h"
-#include "../../common/model/ids.h"
-#include "../aggregate.h"
+#include "../base/mem.h"
+#include "../base/table.h"
+#include "ids.h"
+#include "job_counts.h"
 
 /* A commit that a job ran on. */
 struct commit {
@@ -29,13 +29,6 @@ static const char *text_or_empty(const char *text)
     return text ? text : "";
 }
 
-static bool has_failed(const struct result_record *job)
-{
-    const char *conclusion = job_conclusion(job);
-    return conclusion && !result_record_is_successful(job) &&
-           (strcmp(conclusion, "failure") == 0 || strcmp(conclusion, "timed_out") == 0);
-}
-
 /* Keeps the results that count, with their commits; returns how many. */
 static size_t seen_fill(const struct result_record *jobs, size_t n, const struct main_list *main,
                         struct table *commits, struct job_seen *to)
@@ -51,7 +44,7 @@ static size_t seen_fill(const struct result_record *jobs, size_t n, const struct
         const struct result_record *job = &jobs[i];
         const char *sha = result_record_commit(job);
         bool green = result_record_is_successful(job);
-        if (!sha || (!green && !has_failed(job)))
+        if (!sha || (!green && !job_has_failed(job)))
             continue;
         struct commit *commit = table_make(commits, str_of(sha));
         int64_t first_ms = job_first_ms(job);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "reporter/web/since.h"
+#include "common/model/since.h"
 
 #define COMMITS 6
 #define PUSHED  1000000 /* of the oldest commit, in ms; one is pushed a second */
