@@ -110,6 +110,7 @@ void result_record_clear(struct result_record *r)
     for (size_t i = 0; i < N_COLUMNS; i++)
         if (is_text(&columns[i]))
             free(*column_text(r, &columns[i]));
+    free(r->known);
     result_record_init(r);
 }
 

@@ -45,7 +45,9 @@ struct result_record {
     char *ranks;       /* which fact each field came from (fold.lua) */
     int64_t first_ms, last_ms; /* when the first and the last fact of the job were received */
 
-    bool replaced; /* no column: what the pages work out of several (reporter/aggregate.h) */
+    /* No columns: what is worked out of several. */
+    bool replaced;               /* job_counts.h */
+    struct known_failure *known; /* known_failure.h; malloc'ed, NULL when unknown */
 };
 
 void result_record_init(struct result_record *r);

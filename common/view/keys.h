@@ -77,7 +77,7 @@
  *   pull requests by their newest event, newest 1,000
  * crcr:demoting                             hash    fold        reporter, crcrctl  -
  *   pull request → the repository that it demotes, while it is open and has the label
- * crcr:main                                 zset    fold        web                -
+ * crcr:main                                 zset    fold        reporter, crcrctl  -
  *   commits of the upstream's default branch in the order of their pushes, newest 1,000: sha, the
  *   one before, pull request, title
  * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL

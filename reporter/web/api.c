@@ -3,10 +3,31 @@
 #include "../../common/base/json_put.h"
 #include "../../common/base/json_text.h"
 #include "../../common/model/ids.h"
+#include "../../common/model/known_failure.h"
 
 static void put_level(struct buf *to, int64_t level)
 {
     json_put_string(to, "level", level_name((int)level));
+}
+
+static void put_known(struct buf *to, const struct known_failure *known)
+{
+    json_put_name(to, "known");
+    buf_puts(to, known ? "{" : "null");
+    if (!known)
+        return;
+    struct buf CLEANUP(buf_clear) sentence = BUF_INIT(KNOWN_SENTENCE_MAX);
+    bool flaky = known->flaky > 0;
+    known_failure_put(&sentence, known);
+    json_put_string(to, "reason", known_reason_name(known->reason));
+    json_put_text(to, "sentence", buf_str(&sentence));
+    json_put_string(to, "since_sha", known->since_sha);
+    json_put_time(to, "since_at", known->since_ms);
+    json_put_bool(to, "since_or_earlier", known->or_earlier);
+    json_put_number(to, "flaky_commits", flaky ? (int64_t)known->flaky : -1);
+    json_put_number(to, "commits", flaky ? (int64_t)known->commits : -1);
+    json_put_number(to, "other_pull_requests", (int64_t)known->others);
+    buf_putc(to, '}');
 }
 
 void api_put_job(struct buf *to, const struct result_record *job)
@@ -15,6 +36,7 @@ void api_put_job(struct buf *to, const struct result_record *job)
     to->len--; /* its last bracket */
     json_put_bool(to, "replaced", job->replaced);
     json_put_bool(to, "no_conclusion", job->no_conclusion > 0);
+    put_known(to, job->known);
     buf_putc(to, '}');
 }
 

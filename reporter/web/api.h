@@ -11,14 +11,14 @@
 
 #define RUN_JOBS 100 /* of a downstream, the newest; its last run is looked for among them */
 
-/* jobs_mark_replaced (aggregate.h) has marked the jobs in all of these.
+/* jobs_mark_replaced (job_counts.h) has marked the jobs in all of these.
  *
  * A downstream with its numbers. entry: NULL when it is no longer listed; demotion: NULL when it is
  * not demoted. jobs are newest first; RUN_JOBS of them are looked at. */
 void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry *entry,
                   const struct demotion *demotion, const struct result_record *jobs, size_t n,
                   const struct window *window);
-/* A row of results, with whether it is replaced. */
+/* A row of results, with whether it is replaced, and whether its failure is known. */
 void api_put_job(struct buf *to, const struct result_record *job);
 /* The member "jobs". */
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n);

@@ -55,6 +55,8 @@ static enum err delivery_put(const struct web_view *w, struct str id, size_t lim
     if (!err)
         err = jobs_of_self_run_add(r, &jobs, why);
     jobs_mark_replaced(jobs.at, jobs.n);
+    if (!err)
+        err = lists_known(w->lists, r, &jobs, why);
     bool self = !err && jobs.n > 0 && result_record_is_self(&jobs.at[0]);
     const char *claimed = self ? result_record_commit(&jobs.at[0]) : NULL;
     if (claimed)

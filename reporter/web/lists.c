@@ -4,6 +4,7 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
+#include "../../common/view/known_failures.h"
 #include "../aggregate.h"
 
 #define FRESH_MS 2000
@@ -17,6 +18,7 @@ struct lists {
         struct job_list jobs;
     } of_repo[KEPT];
     struct pr_list prs;
+    struct known_cache known;
 };
 
 static bool is_fresh(int64_t read_ms)
@@ -50,8 +52,10 @@ void lists_free(struct lists *l)
 {
     for (size_t i = 0; l && i < KEPT; i++)
         kept_clear(&l->of_repo[i]);
-    if (l)
+    if (l) {
         prs_clear(&l->prs);
+        known_cache_clear(&l->known);
+    }
     free(l);
 }
 
@@ -76,6 +80,11 @@ enum err lists_jobs(struct lists *l, struct redis *r, struct str repo, const str
     to->read_ms = clock_mono_ms();
     *ret = &to->jobs;
     return OK;
+}
+
+enum err lists_known(struct lists *l, struct redis *r, struct job_list *jobs, struct why *why)
+{
+    return known_failures_mark(&l->known, r, jobs->at, jobs->n, why);
 }
 
 enum err lists_prs(struct lists *l, struct redis *r, struct pr_list **ret, struct why *why)

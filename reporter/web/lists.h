@@ -17,6 +17,10 @@ void lists_free(struct lists *l);
 enum err lists_jobs(struct lists *l, struct redis *r, struct str repo, const struct job_list **ret,
                     struct why *why) MUST_CHECK;
 
+/* Sets known of each job that failed (common/view/known_failures.h). */
+enum err lists_known(struct lists *l, struct redis *r, struct job_list *jobs,
+                     struct why *why) MUST_CHECK;
+
 /* One pull request of the list. Its fields are filled when they are needed. */
 struct pr_row {
     const char *state; /* NULL: not read yet */

@@ -161,6 +161,16 @@ def listed(reporter, number, query=""):
     return row and (row, {one["repo"]: one["conclusion"] or one["status"] for one in row["downstreams"]})
 
 
+def test_a_failure_of_a_pull_request_says_whether_it_is_known(reporter, rich):
+    """Where a delivery is shown; test_reporter_known.py has the reasons."""
+    expected = {"reason": "only_here", "sentence": "only here", "since_sha": None, "since_at": None, "since_or_earlier": False,
+                "flaky_commits": None, "commits": None, "other_pull_requests": 0}
+    assert [job["known"] for job in reporter.relay.api(f"/api/crcr/deliveries/{rich.delivery}")["jobs"]] == [expected]
+    shown = {one["delivery_id"]: one["jobs"] for one in reporter.relay.api("/api/crcr/prs/801")["deliveries"]}
+    assert [job["known"] for job in shown[rich.delivery]] == [expected]
+    assert {job["known"] for job in reporter.relay.api("/api/crcr/repos/org/three")["jobs"]} == {None}
+
+
 def test_what_a_newer_run_replaced_is_left_out_as_by_the_check_run(reporter):
     """A CI that builds again under a new id."""
     job = Job(reporter, pr=811).outcome("dispatched", action="opened")

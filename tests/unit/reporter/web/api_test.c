@@ -4,9 +4,11 @@
 #include <stdint.h>
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "common/model/known_failure.h"
 #include "reporter/web/api.h"
 
 static json_t *parsed(struct buf *text)
@@ -181,6 +183,37 @@ static void a_delivery_names_each_downstream_once(void **state)
     json_decref(root);
 }
 
+static void a_failure_tells_whether_it_is_known(void **state)
+{
+    (void)state;
+    struct known_failure known = { .reason = KNOWN_MAIN,
+                                   .since_sha = "9c1d1a2b3c4d",
+                                   .since_ms = 1000,
+                                   .failed_ms = 3601000,
+                                   .flaky = 1,
+                                   .commits = 9,
+                                   .others = 2 };
+    struct result_record one = job("org/four", "failure");
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    api_put_job(&text, &one);
+    json_t *root = parsed(&text), *none = json_object_get(root, "known");
+    assert_true(json_is_null(none));
+    json_decref(root);
+    one.known = &known;
+    api_put_job(&text, &one);
+    root = parsed(&text);
+    char *said = json_dumps(json_object_get(root, "known"), JSON_COMPACT);
+    assert_string_equal(
+        said,
+        "{\"reason\":\"main\",\"sentence\":\"fails on main too, since 9c1d1a2b3c, 1 h before this "
+        "job\",\"since_sha\":\"9c1d1a2b3c4d\",\"since_at\":\"1970-01-01T00:00:01.000Z\","
+        "\"since_or_earlier\":false,\"flaky_commits\":1,\"commits\":9,"
+        "\"other_pull_requests\":2}");
+    free(said);
+    json_decref(root);
+}
+
 static void a_delivery_tells_whether_its_commit_exists_and_null_while_nobody_knows(void **state)
 {
     (void)state;
@@ -208,6 +241,7 @@ int main(void)
         cmocka_unit_test(a_run_that_began_before_what_is_seen_may_have_more_jobs),
         cmocka_unit_test(a_silent_back_end_is_timed_out_in_the_list),
         cmocka_unit_test(a_delivery_names_each_downstream_once),
+        cmocka_unit_test(a_failure_tells_whether_it_is_known),
         cmocka_unit_test(a_delivery_tells_whether_its_commit_exists_and_null_while_nobody_knows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
