@@ -6,9 +6,11 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
 #include "../../common/model/ids.h"
+#include "../../common/model/known_failure.h"
 #include "../../common/view/checks.h"
 #include "../../common/view/comments.h"
 #include "../../common/view/dispatches.h"
+#include "../../common/view/known_failures.h"
 #include "out.h"
 #include "repos.h"
 #include "scan.h"
@@ -34,17 +36,24 @@ struct view {
     struct why *why;
 };
 
-static void state_put(struct view *v, const char *repo, const char *what, const char *state)
+/* known: NULL where nothing is. */
+static void state_put(struct view *v, const char *repo, const char *what, const char *state,
+                      const struct known_failure *known)
 {
+    struct buf CLEANUP(buf_clear) sentence = BUF_INIT(KNOWN_SENTENCE_MAX);
     struct buf *to = &v->states;
+    if (known)
+        known_failure_put(&sentence, known);
     if (!v->json) {
-        clean_printf(to, "  %s  %s  %s\n", repo, what, state);
+        clean_printf(to, "  %s  %s  %s%s%.*s\n", repo, what, state, known ? ": " : "",
+                     STR_ARG(buf_str(&sentence)));
         return;
     }
     json_put_begin(to, NULL, '{');
     json_put_text(to, "repo", str_of(repo));
     json_put_text(to, "what", str_of(what));
     json_put_text(to, "state", str_of(state));
+    json_put_text(to, "known", known ? buf_str(&sentence) : STR_NONE);
     buf_putc(to, '}');
 }
 
@@ -87,7 +96,7 @@ static enum err dispatches_put(struct view *v, struct str delivery)
         char name[REPO_MAX + 8];
         if (!repos_have(str_of(all[i].repo), v->repo))
             continue;
-        state_put(v, all[i].repo, "dispatch", all[i].outcome);
+        state_put(v, all[i].repo, "dispatch", all[i].outcome, NULL);
         FORMAT(name, "crcr/%s", all[i].repo);
         if (*all[i].head_sha)
             err = checks_put(v, str_of(all[i].head_sha), name, "");
@@ -115,7 +124,10 @@ static enum err dispatches_put(struct view *v, struct str delivery)
 static enum err jobs_put(struct view *v, struct str delivery)
 {
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    struct known_cache CLEANUP(known_cache_clear) known = { .repos.size = 0 };
     enum err err = jobs_of_delivery(v->redis, delivery, JOBS_MAX, 0, &jobs, v->why);
+    if (!err && known_failures_mark(&known, v->redis, jobs.at, jobs.n, v->why) && !v->json)
+        clean_printf(&v->states, "  known failures: not looked at: %s\n", v->why->text);
     for (size_t i = 0; !err && i < jobs.n; i++) {
         const struct result_record *job = &jobs.at[i];
         if (!repos_have(str_of(job->repo), v->repo))
@@ -126,7 +138,7 @@ static enum err jobs_put(struct view *v, struct str delivery)
                job->job_name ? job->job_name : "?");
         FORMAT(state, "%s%s%s", job_state_name(job->state), job->conclusion ? " " : "",
                job->conclusion ? job->conclusion : "");
-        state_put(v, job->repo, what, state);
+        state_put(v, job->repo, what, state, job->known);
         buf_init(&name, NAME_SIZE);
         if (!job->head_sha || !job->workflow_name || !job->job_name || !job->run_id)
             continue;
