@@ -5,6 +5,7 @@
 
 #include "../common/base/mem.h"
 #include "../common/model/attempt.h"
+#include "../common/model/known_failure.h"
 
 /* ---- conclusions ----------------------------------------------------------------------------- */
 
@@ -117,7 +118,10 @@ static void run_finish_actions(struct run_sum *run, const struct aggregate_view 
         run->from_github = answer->conclusion[0] ? answer->conclusion : "neutral";
         /* The job that reports makes a success of a run in which there was nothing to do. */
         bool skipped = run->conclusion && strcmp(run->conclusion, "skipped") == 0;
-        run_end(run, skipped && !conclusion_is_bad(run->from_github) ? NULL : run->from_github);
+        /* And a job that failed makes the run fail. */
+        bool forgiven = run->forgiven && strcmp(run->from_github, "failure") == 0;
+        bool counts = !forgiven && (!skipped || conclusion_is_bad(run->from_github));
+        run_end(run, counts ? run->from_github : NULL);
         return;
     }
     if (run->busy)
@@ -149,13 +153,19 @@ static void run_finish_other(struct run_sum *run, const struct aggregate_view *v
         run_wait_quiet(run, view);
 }
 
+static bool is_forgiven(const struct aggregate_view *view, const struct result_record *job)
+{
+    return view->forgive_known && job->known && job->known->reason == KNOWN_MAIN;
+}
+
 /* jobs are in the order of their runs. */
 static void runs_fill(struct aggregate *a, const struct aggregate_view *view)
 {
     a->runs = mem_alloc(a->n_jobs + 1, sizeof(*a->runs));
     for (size_t i = 0; i < a->n_jobs; i++) {
         const struct result_record *job = a->jobs[i];
-        const char *conclusion = job_conclusion(job);
+        bool forgiven = is_forgiven(view, job);
+        const char *conclusion = forgiven ? "neutral" : job_conclusion(job);
         if (a->n_runs == 0 || strcmp(a->runs[a->n_runs - 1].run_id, job->run_id) != 0)
             a->runs[a->n_runs++] =
                 (struct run_sum){ .run_id = job->run_id,
@@ -163,6 +173,7 @@ static void runs_fill(struct aggregate *a, const struct aggregate_view *view)
         struct run_sum *run = &a->runs[a->n_runs - 1];
         run->actions = run->actions || result_record_is_of_actions(job);
         run->busy = run->busy || !conclusion;
+        run->forgiven = run->forgiven || forgiven;
         run->said_complete = run->said_complete || job->run_complete > 0;
         run->conclusion = worse_of(run->conclusion, conclusion);
         later(&run->last_ms, job_last_ms(job));
@@ -212,7 +223,7 @@ static void by_dispatch(struct aggregate *a, const struct aggregate_view *view)
 
 static void by_runs(struct aggregate *a, const struct aggregate_view *view)
 {
-    bool ended = true, bad_at_once = false, busy = false, actions = false;
+    bool ended = true, bad_at_once = false, busy = false, actions = false, forgiven = false;
     const char *conclusion = NULL;
     int64_t last_ms = 0;
     runs_fill(a, view);
@@ -220,6 +231,7 @@ static void by_runs(struct aggregate *a, const struct aggregate_view *view)
         const struct run_sum *run = &a->runs[i];
         ended = ended && run->ended;
         busy = busy || (run->busy && !run->ended);
+        forgiven = forgiven || run->forgiven;
         actions = actions || (run->actions && !run->ended && !run->refused);
         bad_at_once =
             bad_at_once || (!run->actions && run->conclusion && conclusion_is_bad(run->conclusion));
@@ -237,6 +249,8 @@ static void by_runs(struct aggregate *a, const struct aggregate_view *view)
     if (view->more_jobs &&
         !conclusion_is_bad(conclusion)) /* what is not looked at may have failed */
         conclusion = "action_required";
+    else if (forgiven && !conclusion_is_bad(conclusion))
+        conclusion = "neutral";
     complete(a, AGGREGATE_ENDED, conclusion, last_ms);
 }
 

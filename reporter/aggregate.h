@@ -14,7 +14,9 @@
  * A run of GitHub Actions ends when GitHub says so, one of another CI when it failed, when it said
  * run_complete, or when nothing was in progress for a while.
  *
- * Worst first: failure, timed_out, cancelled, action_required, success, neutral, skipped. */
+ * Worst first: failure, timed_out, cancelled, action_required, success, neutral, skipped. With
+ * forgive_known a job that fails on main too counts as neutral; when nothing else went wrong, so
+ * does all of it. */
 #ifndef CRCR_REPORTER_AGGREGATE_H
 #define CRCR_REPORTER_AGGREGATE_H
 
@@ -38,6 +40,7 @@ struct aggregate_view {
     int64_t silent_ms;      /* nobody answers for so long: timed out */
     int64_t quiet_ms;       /* other CIs: nothing in progress for so long is the end */
     const char *public_url; /* of the pages; NULL: not known */
+    bool forgive_known;     /* jobs that fail on main too do not make it fail: neutral */
 };
 
 /* Why it is not completed, or what completed it. */
@@ -61,6 +64,7 @@ struct run_sum {
     bool ended;              /* nothing more is expected of it */
     bool refused;            /* GitHub gives no answer about it: answer->error, or too many */
     bool busy;               /* a job is in progress */
+    bool forgiven;           /* a job of it failed that is forgiven */
     bool said_complete;      /* run_complete */
     bool ask;                /* GitHub is to be asked now */
     const char *conclusion;  /* so far, the worst; NULL: none yet */

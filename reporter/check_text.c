@@ -6,6 +6,7 @@
 
 #include "../common/base/clock.h"
 #include "../common/model/json_member.h"
+#include "../common/model/known_failure.h"
 
 #define NAME_BYTES      300 /* of a job's check run */
 #define AGGREGATE_BYTES 200 /* of a name in the aggregate's */
@@ -15,6 +16,8 @@
 #define JOBS_MAX        (CHECK_SUMMARY_MAX - 1000)  /* room for what follows the jobs */
 #define NO_CONCLUSION   "reported without a conclusion"
 #define NOTES_MAX       20 /* of runs */
+#define KNOWN_START     "<!-- known:"
+#define KNOWN_END       "<!-- -->"
 
 bool url_is_plain(struct str url)
 {
@@ -57,6 +60,27 @@ uint64_t digest_add(uint64_t digest, struct str text)
     for (size_t i = 0; i < text.len; i++)
         digest = (digest ^ (unsigned char)text.ptr[i]) * 0x100000001b3u;
     return digest;
+}
+
+uint64_t digest_add_text(uint64_t digest, struct str text)
+{
+    ptrdiff_t start, end;
+    while ((start = str_find_str(text, STR_LIT(KNOWN_START))) >= 0) {
+        struct str known = str_from(text, (size_t)start);
+        if ((end = str_find_str(known, STR_LIT(KNOWN_END))) < 0)
+            break;
+        digest = digest_add(digest, str_cut(text, (size_t)start));
+        digest = digest_add(digest, str_cut(known, (size_t)str_find(known, '>')));
+        text = str_from(known, (size_t)end);
+    }
+    return digest_add(digest, text);
+}
+
+void check_put_known(struct buf *to, const struct known_failure *known)
+{
+    buf_printf(to, KNOWN_START "%s -->", known_reason_name(known->reason));
+    known_failure_put(to, known);
+    buf_puts(to, KNOWN_END);
 }
 
 bool check_put_row(struct buf *to, struct buf *row, size_t max)
@@ -221,6 +245,11 @@ char *check_summary(const struct result_record *job, const char *marker)
         buf_puts(
             to, "\nIt completed and was " NO_CONCLUSION ", which counts as failure. Perhaps a step "
                 "failed before it set the output that the report takes the conclusion from.\n");
+    if (job->known) {
+        buf_puts(to, "\nThis failure: ");
+        check_put_known(to, job->known);
+        buf_puts(to, ".\n");
+    }
     put_tests(to, job);
     if (job->queue_ms >= 0 || job->execution_ms >= 0) {
         buf_putc(to, '\n');
@@ -270,8 +299,9 @@ static void put_completed(struct buf *to, const struct aggregate *a,
 {
     put_capitalised(to, a->conclusion);
     if (a->n_bad > 0)
-        buf_printf(to, ": %zu of %zu %s not successful", a->n_bad, a->n_jobs,
-                   a->n_jobs == 1 ? "job" : "jobs");
+        buf_printf(to, ": %zu of %zu %s not successful%s", a->n_bad, a->n_jobs,
+                   a->n_jobs == 1 ? "job" : "jobs",
+                   conclusion_is_bad(a->conclusion) ? "" : ", on main too");
     else if (conclusion_is_bad(a->conclusion))
         buf_puts(to, view->more_jobs ? ": there are more jobs than are looked at"
                                      : ": the run did not end well, though its jobs did");
@@ -361,6 +391,10 @@ static void put_job(struct buf *to, const struct result_record *job)
         check_put_code(to, str_of(job->run_attempt), 40);
     }
     buf_puts(to, job->no_conclusion > 0 ? " · " NO_CONCLUSION : "");
+    if (job->known) {
+        buf_puts(to, " · ");
+        check_put_known(to, job->known);
+    }
     put_counts(to, " · ", job);
     put_link(to, " · ", "Log", job->run_url);
     buf_putc(to, '\n');
@@ -395,6 +429,9 @@ static void put_cause(struct buf *to, const struct aggregate *a, const struct ag
         put_duration(to, view->quiet_ms);
         buf_puts(to, ".\n");
     }
+    if (a->cause == AGGREGATE_ENDED && a->n_bad > 0 && !conclusion_is_bad(a->conclusion))
+        buf_puts(to, "\nEvery job that failed fails on main too: that does not make this fail "
+                     "(<code>CRCR_KNOWN_FAILURES</code>).\n");
     if (view->more_jobs)
         buf_printf(to, "\nThere are more jobs than the %zu that are looked at.\n", view->n_jobs);
     if (view->unchecked > 0)

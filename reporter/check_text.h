@@ -28,6 +28,9 @@ char *aggregate_summary(const struct aggregate *a, const struct aggregate_view *
  * character reference, which Markdown never takes for a mark of its own. Inside <code> GitHub looks
  * for no mentions. */
 void check_put_code(struct buf *to, struct str text, size_t max);
+/* Appends why a failure is known, between marks. The digests pass over the sentence, but not over
+ * the reason: its figures change with each report of another job, and are not worth a call. */
+void check_put_known(struct buf *to, const struct known_failure *known);
 /* Appends the row and clears it. False, and nothing is appended: to would pass max bytes. */
 bool check_put_row(struct buf *to, struct buf *row, size_t max);
 /* http or https, and no character that would end a Markdown link or an attribute. */
@@ -36,5 +39,7 @@ bool url_is_plain(struct str url);
 /* FNV-1a, 64 bits: two texts differ in it, nothing more. Begins with DIGEST_START. */
 #define DIGEST_START 0xcbf29ce484222325u
 uint64_t digest_add(uint64_t digest, struct str text);
+/* The same of a text with what check_put_known wrote. */
+uint64_t digest_add_text(uint64_t digest, struct str text);
 
 #endif

@@ -71,7 +71,12 @@ static void put_row(struct buf *to, const struct oncall_job *at)
     check_put_code(to, str_of(at->job->workflow_name), NAME_BYTES);
     buf_puts(to, " | ");
     check_put_code(to, str_of(at->job->job_name), NAME_BYTES);
-    buf_printf(to, " | %s | ", failure_of(at->job));
+    buf_printf(to, " | %s", failure_of(at->job));
+    if (at->job->known) {
+        buf_puts(to, " · ");
+        check_put_known(to, at->job->known);
+    }
+    buf_puts(to, " | ");
     if (at->url && url_is_plain(str_of(at->url)) && str_find(str_of(at->url), '|') < 0)
         buf_printf(to, "[log](<%s>) ", at->url);
     buf_puts(to, "|\n");
@@ -146,5 +151,5 @@ enum oncall_word oncall_text(const struct oncall_view *view, struct buf *to)
 
 void oncall_digest(struct str text, char ret[17])
 {
-    snprintf(ret, 17, "%016" PRIx64, digest_add(DIGEST_START, text));
+    snprintf(ret, 17, "%016" PRIx64, digest_add_text(DIGEST_START, text));
 }

@@ -378,5 +378,6 @@ enum err reconcile_run(struct role_ctx *role, void *reporter, struct why *why)
     http_client_free(r.client);
     worker_free(r.worker);
     redis_free(r.redis);
+    known_cache_clear(&r.known);
     return err;
 }

@@ -7,6 +7,7 @@
 
 #include "../common/github/check_runs.h"
 #include "../common/view/dispatches.h"
+#include "../common/view/known_failures.h"
 #include "../common/view/runs.h"
 #include "open_runs.h"
 #include "reconcile_plan.h"
@@ -58,7 +59,8 @@ struct reconcile {
     size_t n_busy;
     int64_t limited_until_ms; /* monotonic: GitHub asked us to wait */
     bool view_lost;           /* the last pass found no consistent view */
-    int64_t view_look_ms;     /* then none begins before; monotonic clock */
+    struct known_cache known;
+    int64_t view_look_ms; /* then none begins before; monotonic clock */
 };
 
 /* What a pass came to. */

@@ -51,8 +51,15 @@ static enum err commit_prs_read(struct redis *r, const struct pass *p, struct co
     return OK;
 }
 
-static void wanted_work_out(struct pass *p, const struct commit_prs *prs,
-                            const struct demotions *demoting)
+static enum err known_read(struct pass *p, struct why *why)
+{
+    struct reconcile *r = p->target->reconcile;
+    enum err err = known_failures_mark(&r->known, r->redis, p->jobs.at, p->jobs.n, why);
+    return err ? err : known_failures_mark(&r->known, r->redis, p->more.at, p->more.n, why);
+}
+
+static enum err wanted_work_out(struct pass *p, const struct commit_prs *prs,
+                                const struct demotions *demoting, struct why *why)
 {
     struct allowlist_feed *feed = p->target->reconcile->reporter->feed;
     const struct allowlist_version *version = allowlist_feed_get(feed);
@@ -66,11 +73,13 @@ static void wanted_work_out(struct pass *p, const struct commit_prs *prs,
         .jobs = p->jobs.at,
         .n_jobs = p->jobs.n,
     };
+    enum err err = view.level >= 3 ? known_read(p, why) : OK; /* below nobody would read it */
     p->wanted = mem_alloc(p->jobs.n + 1, sizeof(*p->wanted)); /* and the aggregate's */
     p->n = which_checks_list(&view, p->wanted);
     p->required = p->has_dispatch && view.level == 4;
     p->past = p->has_dispatch && commit_is_past(&view, p->dispatch.pr);
     allowlist_feed_release(feed, version);
+    return err;
 }
 
 static enum err sent_read(struct pass *p, struct why *why)
@@ -109,9 +118,10 @@ static enum err view_read(struct pass *p, struct why *why)
         err = prs_demoting_get(redis, &demoting, why);
     if (err)
         return err;
-    wanted_work_out(p, &prs, demoting);
+    err = wanted_work_out(p, &prs, demoting, why);
     demotions_free(demoting);
-    err = sent_read(p, why);
+    if (!err)
+        err = sent_read(p, why);
     if (!err)
         p->unchecked = which_checks_limit(p->wanted, p->sent, p->n,
                                           (size_t)p->target->reconcile->reporter->job_checks_max);
@@ -153,6 +163,7 @@ static struct aggregate_view aggregate_view_of(const struct pass *p)
         .silent_ms = r->times.overdue_ms,
         .quiet_ms = r->quiet_ms,
         .public_url = r->public_url,
+        .forgive_known = r->known_neutral,
     };
 }
 

@@ -29,6 +29,7 @@ struct reporter {
     const char *ca_file;    /* NULL: the system's */
     bool allow_http;
     bool oncall_comments;
+    bool known_neutral; /* CRCR_KNOWN_FAILURES */
 };
 
 /* Index in the table of metrics (metrics.c). */

@@ -93,7 +93,7 @@ static void digest_fill(struct wanted_check *check)
     if (!check->aggregate)
         n--; /* only an aggregate gets another external_id: the next delivery's */
     for (size_t i = 0; i < n; i++)
-        digest = digest_add(digest_add(digest, str_of(parts[i])), STR_LIT("\xff"));
+        digest = digest_add(digest_add_text(digest, str_of(parts[i])), STR_LIT("\xff"));
     snprintf(check->digest, sizeof(check->digest), "%016" PRIx64, digest);
 }
 

@@ -267,6 +267,16 @@ const struct property config_properties[] = {
                 "aggregate lists the others.",
     },
     {
+        .name = "CRCR_KNOWN_FAILURES",
+        .type = PROPERTY_CHOICE,
+        .daemons = REPORTER,
+        .fallback = "note",
+        .choices = "note|neutral",
+        .help = "What follows when a job fails on main too: a note in its check run; with neutral "
+                "the aggregate of an L4 whose failed jobs all do so also ends as neutral, which "
+                "passes branch protection.",
+    },
+    {
         .name = "CRCR_SWEEP_SECONDS",
         .type = PROPERTY_SECONDS,
         .daemons = REPORTER,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/model/known_failure.h"
 #include "reporter/aggregate.h"
 
 #define SENT_MS 1000000
@@ -78,6 +79,17 @@ static inline struct result_record *job(struct scene *s, const char *run_id, con
     r->in_progress_ms = SENT_MS + (conclusion ? at_ms - 1000 : at_ms);
     r->completed_ms = conclusion ? SENT_MS + at_ms : -1;
     return r;
+}
+
+/* Of a job that failed: it fails on main too, or for another reason. */
+static inline struct known_failure *is_known(struct result_record *job, enum known_reason reason)
+{
+    job->known = mem_alloc(1, sizeof(*job->known));
+    job->known->reason = reason;
+    strcpy(job->known->since_sha, "9c1d1a2b3c4d");
+    job->known->since_ms = SENT_MS;
+    job->known->failed_ms = SENT_MS + 3 * 3600 * 1000;
+    return job->known;
 }
 
 static inline void of_actions(struct result_record *job)

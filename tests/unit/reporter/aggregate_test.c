@@ -274,6 +274,75 @@ static void no_more_than_20_runs_are_asked_about(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
+/* ---- CRCR_KNOWN_FAILURES=neutral ---- */
+
+static void jobs_that_all_fail_on_main_too_make_it_neutral_where_that_is_forgiven(void **state)
+{
+    struct scene *s = *state;
+    of_actions(job(s, "77", "a", "1", "success", 2000));
+    struct result_record *failed = job(s, "77", "b", "1", "failure", 2000);
+    of_actions(failed);
+    is_known(failed, KNOWN_MAIN);
+    said(s, RUN_SAID_COMPLETED, "failure", 1, 9000);
+    assert_completed(s, "failure");
+    s->view.forgive_known = true;
+    assert_completed(s, "neutral");
+    failed->known->reason = KNOWN_FLAKY; /* no other reason is forgiven */
+    assert_completed(s, "failure");
+    failed->known->reason = KNOWN_MAIN;
+    s->view.more_jobs = true; /* what is not looked at may have failed */
+    assert_completed(s, "action_required");
+}
+
+static void one_job_that_fails_only_here_makes_it_fail(void **state)
+{
+    struct scene *s = *state;
+    s->view.forgive_known = true;
+    is_known(job(s, "77", "a", "1", "failure", 2000), KNOWN_MAIN);
+    struct result_record *here = job(s, "77", "b", "1", "timed_out", 2000);
+    assert_completed(s, "timed_out");
+    is_known(here, KNOWN_ONLY_HERE);
+    assert_completed(s, "timed_out");
+    here->known->reason = KNOWN_MAIN;
+    here->run_complete = 1;
+    assert_completed(s, "neutral");
+    job(s, "77", "c", "1", "cancelled", 2000);
+    assert_completed(s, "cancelled");
+}
+
+/* Without run_complete another job may still fail. */
+static void a_failure_of_another_ci_that_is_forgiven_waits_for_the_other_jobs(void **state)
+{
+    struct scene *s = *state;
+    s->view.forgive_known = true;
+    is_known(job(s, "77", "a", "1", "failure", 2000), KNOWN_MAIN);
+    struct result_record *last = job(s, "77", "b", "1", NULL, 2000);
+    assert_open(s, "in_progress", AGGREGATE_BUSY);
+    last->state = JOB_COMPLETED;
+    last->conclusion = mem_dup("success");
+    last->completed_ms = SENT_MS + 4000;
+    now(s, 5000);
+    assert_open(s, "in_progress", AGGREGATE_MAY_FOLLOW);
+    last->run_complete = 1;
+    assert_completed(s, "neutral");
+}
+
+static void a_run_that_went_wrong_otherwise_is_not_forgiven(void **state)
+{
+    static const char *const ends[] = { "cancelled", "timed_out", "startup_failure" };
+    struct scene *s = *state;
+    s->view.forgive_known = true;
+    struct result_record *failed = job(s, "77", "a", "1", "failure", 2000);
+    of_actions(failed);
+    is_known(failed, KNOWN_MAIN);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        said(s, RUN_SAID_COMPLETED, ends[i], 1, 9000);
+        assert_true(conclusion_is_bad(sum(s)->conclusion));
+    }
+    said(s, RUN_SAID_COMPLETED, "failure", 1, 9000);
+    assert_completed(s, "neutral");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +370,10 @@ int main(void)
         TEST(a_refused_question_is_asked_again_after_another_job),
         TEST(a_run_that_never_ends_is_timed_out),
         TEST(no_more_than_20_runs_are_asked_about),
+        TEST(jobs_that_all_fail_on_main_too_make_it_neutral_where_that_is_forgiven),
+        TEST(one_job_that_fails_only_here_makes_it_fail),
+        TEST(a_failure_of_another_ci_that_is_forgiven_waits_for_the_other_jobs),
+        TEST(a_run_that_went_wrong_otherwise_is_not_forgiven),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,6 +258,46 @@ static void with_pages_it_links_to_the_back_ends_box_there(void **state)
     wanted_check_clear(&check);
 }
 
+static void each_failure_says_whether_it_is_known(void **state)
+{
+    struct scene *s = *state;
+    is_known(job(s, "77", "a", "1", "failure", 2000), KNOWN_MAIN);
+    assert_says(s, "<code>a</code> · <!-- known:main -->fails on main too, since 9c1d1a2b3c, 3 h "
+                   "before this job<!-- -->\n");
+    assert_title(s, "Failure: 1 of 1 job not successful");
+    s->jobs[0].run_complete = 1;
+    s->view.forgive_known = true;
+    assert_title(s, "Neutral: 1 of 1 job not successful, on main too");
+    assert_says(s, "does not make this fail (<code>CRCR_KNOWN_FAILURES</code>)");
+}
+
+/* Each report of any job of the downstream may change them. */
+static void other_figures_of_a_known_failure_are_no_change_and_another_reason_is(void **state)
+{
+    struct scene *s = *state;
+    struct wanted_check first, later, other;
+    struct known_failure *known = is_known(job(s, "77", "a", "1", "failure", 2000), KNOWN_OTHERS);
+    job(s, "77", "b", "1", "success", 2000);
+    known->others = 1;
+    want(s, &first);
+    known->others = 2;
+    want(s, &later);
+    assert_non_null(strstr(first.summary, "on 1 other pull request in"));
+    assert_non_null(strstr(later.summary, "on 2 other pull requests in"));
+    assert_string_equal(first.digest, later.digest);
+    known->reason = KNOWN_ONLY_HERE;
+    want(s, &other);
+    assert_string_not_equal(first.digest, other.digest);
+    wanted_check_clear(&other);
+    known->reason = KNOWN_OTHERS;
+    s->jobs[1].passed = 3; /* what comes behind the sentence counts */
+    want(s, &other);
+    assert_string_not_equal(first.digest, other.digest);
+    wanted_check_clear(&first);
+    wanted_check_clear(&later);
+    wanted_check_clear(&other);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -277,6 +317,8 @@ int main(void)
         TEST(the_text_changes_only_when_something_happened),
         TEST(it_links_to_the_run_that_is_worst_off),
         TEST(with_pages_it_links_to_the_back_ends_box_there),
+        TEST(each_failure_says_whether_it_is_known),
+        TEST(other_figures_of_a_known_failure_are_no_change_and_another_reason_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

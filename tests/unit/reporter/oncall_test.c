@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "common/base/mem.h"
+#include "common/model/known_failure.h"
 #include "reporter/oncall.h"
 
 #define JOBS_MAX 80
@@ -248,6 +249,26 @@ static void very_many_failures_are_counted(void **state)
     assert_true(w->text.len < ONCALL_TEXT_MAX);
 }
 
+/* Its figures change with every report of another job: the comment is not edited for them. */
+static void a_failure_says_whether_it_is_known(void **state)
+{
+    struct world *w = *state;
+    char first[17], later[17], other[17];
+    struct result_record *job = job_add(w, "build", "1", 1000, "failure");
+    job->known = mem_alloc(1, sizeof(*job->known));
+    *job->known = (struct known_failure){ .reason = KNOWN_OTHERS, .others = 4 };
+    oncall_digest(str_of(say(w)), first);
+    assert_true(says(w, "| failure · <!-- known:other_pull_requests -->fails on 4 other pull "
+                        "requests in 24 h<!-- --> | [log]"));
+    job->known->others = 5;
+    oncall_digest(str_of(say(w)), later);
+    assert_true(says(w, "fails on 5 other"));
+    assert_string_equal(first, later);
+    job->known->reason = KNOWN_ONLY_HERE;
+    oncall_digest(str_of(say(w)), other);
+    assert_string_not_equal(first, other);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -265,6 +286,7 @@ int main(void)
         TEST(names_of_a_downstream_mention_nobody_and_format_nothing),
         TEST(an_on_call_that_is_no_login_is_shown_and_not_mentioned),
         TEST(very_many_failures_are_counted),
+        TEST(a_failure_says_whether_it_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string.h>
 #include <cmocka.h>
 
+#include "common/model/known_failure.h"
 #include "reporter/wanted_check.h"
 #include "tests/unit/reporter/job_scene.h"
 
@@ -186,6 +188,33 @@ static void the_digest_follows_what_is_sent(void **state)
     result_record_clear(&job);
 }
 
+static void a_failure_says_whether_it_is_known(void **state)
+{
+    (void)state;
+    struct result_record job;
+    struct wanted_check none, first, later, other;
+    job_fill(&job, JOB_COMPLETED, "failure");
+    ask(&job, &none);
+    job.known = mem_alloc(1, sizeof(*job.known));
+    *job.known = (struct known_failure){ .reason = KNOWN_FLAKY, .flaky = 1, .commits = 12 };
+    ask(&job, &first);
+    job.known->commits = 13;
+    ask(&job, &later);
+    job.known->reason = KNOWN_ONLY_HERE;
+    ask(&job, &other);
+    assert_null(strstr(none.summary, "This failure"));
+    assert_non_null(strstr(first.summary, "\nThis failure: <!-- known:flaky -->flaky: passed and "
+                                          "failed on the same commit, 1 of 12 commits<!-- -->.\n"));
+    assert_non_null(strstr(other.summary, "\nThis failure: <!-- known:only_here -->only here<"));
+    assert_string_not_equal(none.digest, first.digest);
+    assert_string_equal(first.digest, later.digest); /* figures alone are not worth a call */
+    assert_string_not_equal(first.digest, other.digest);
+    struct wanted_check *const all[] = { &none, &first, &later, &other };
+    for (size_t i = 0; i < 4; i++)
+        wanted_check_clear(all[i]);
+    result_record_clear(&job);
+}
+
 static void times_that_are_none_are_not_sent(void **state)
 {
     (void)state;
@@ -233,6 +262,7 @@ int main(void)
         cmocka_unit_test(another_attempt_is_another_check_run),
         cmocka_unit_test(jobs_whose_names_join_to_the_same_text_are_distinguished),
         cmocka_unit_test(the_digest_follows_what_is_sent),
+        cmocka_unit_test(a_failure_says_whether_it_is_known),
         cmocka_unit_test(times_that_are_none_are_not_sent),
         cmocka_unit_test(a_check_run_at_github_is_known_by_its_external_id_and_marker),
     };
