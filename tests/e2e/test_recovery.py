@@ -106,7 +106,7 @@ def test_trace_of_a_retry_the_queue_and_a_replay_ends_with_what_stands_in_redis_
     expected = ["routed", "unknown", "failed", "parked", "routed", "dispatched", "in_progress", "failure"]
     place = iter(outcomes_seen)
     assert all(outcome in place for outcome in expected), outcomes_seen
-    assert {"repo": four, "what": "CI / test", "state": "completed failure"} in seen["view"]
+    assert {"repo": four, "what": "CI / test", "state": "completed failure", "known": "only here"} in seen["view"], seen["view"]
     at_github = {run["id"] for run in relay.state()["check_runs"]}
     assert {run["id"] for run in seen["check_runs"]} <= at_github
     comment, = [row for row in seen["comments"] if row["repo"] == four]

@@ -17,7 +17,7 @@ def columns_of(table):
 def record_columns():
     """The columns of the JSON record with their types, in the relay's own table."""
     table = (ROOT / "common/model/result_record.c").read_text()
-    found = re.findall(r'^    \{ "(\w+)", (\w+), AT\(\w+\), \S+, true \},', table, re.MULTILINE)
+    found = re.findall(r'^    \{ "(\w+)", (\w+), AT\(\w+\), \S+, true, \S+ \},', table, re.MULTILINE)
     assert len(found) == 28
     return dict(found)
 

@@ -191,7 +191,7 @@ def test_the_last_check_run_comes_from_the_view_and_trace_names_them_all(kafka_n
         seen = json.loads(ctl("trace", "--json", job.delivery, REDIS_ENDPOINT=reporter.redis.endpoint).stdout)
         assert seen["check_runs"] == [{"name": "crcr/org/four/ci/build", "id": run["id"], "completed": True}]
         assert seen["comments"] == [] and {"repo": "org/four", "what": "ci / build",
-                                           "state": "completed success"} in seen["view"]
+                                           "state": "completed success", "known": None} in seen["view"]
         text = ctl("trace", job.delivery, REDIS_ENDPOINT=reporter.redis.endpoint).stdout
         assert f"crcr/org/four/ci/build  completed  id {run['id']}" in text
         blind = ctl("trace", job.delivery, REDIS_ENDPOINT="").stdout

@@ -101,6 +101,19 @@ def test_a_time_out_is_reported_as_an_end():
     assert unreported_rows({OF_L1: {"timed_out": 1, "completed": 0}}, {OF_L1: ["in_progress"]})
 
 
+def test_after_a_lost_view_an_aggregate_may_be_there_once_more_and_ended_and_a_job_may_not():
+    whole, job = ("c0ffee", "crcr/org-j/backend"), ("c0ffee", "crcr/org-j/backend/CI/test")
+    good = [("completed", "success")]
+    of_one = {("d1", "org-j/backend"): ["one"]}
+    first = shown()
+    assert set(first) == {whole, job}, first
+    assert not unshown({OF_L4: ENDED}, ACKNOWLEDGED, {**first, whole: good * 2}, of_one, view_lost=True)
+    assert unshown({OF_L4: ENDED}, ACKNOWLEDGED, {**first, whole: good * 2}, of_one)
+    assert unshown({OF_L4: ENDED}, ACKNOWLEDGED, {**first, whole: good * 3}, of_one, view_lost=True)
+    assert unshown({OF_L4: ENDED}, ACKNOWLEDGED, {**first, job: good * 2}, of_one, view_lost=True)
+    assert unshown({OF_L4: ENDED}, ACKNOWLEDGED, {**first, whole: [*good, ("queued", None)]}, of_one, view_lost=True)
+
+
 def test_a_commit_that_its_pull_request_has_gone_past_needs_no_check_run_and_none_that_is_wrong():
     sent = {f"d{n}": {"sha": f"c{n}", "pr": n // 2} for n in range(4)}
     seq = {f"d{n}": (f"2026-01-0{n + 1}", n) for n in range(4)}

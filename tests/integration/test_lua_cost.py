@@ -96,7 +96,7 @@ def prepare(db):
     db.set("crcr:epoch", 1)
     db.hset("crcr:jobs:r", mapping={f"{i}/{'k' * 2000}": "1 open" for i in range(1000)})
     db.hset("crcr:spent:r", mapping={str(i): "1" for i in range(1000)})
-    db.hset("crcr:job:old", mapping={"status": "in_progress", "ranks": "a" * (60 << 10)})
+    db.hset("crcr:job:old", mapping={"status": "in_progress", "run_attempt": "1", "ranks": "a" * (60 << 10)})
     for name in ("leases", "crcr:zombies"):
         db.zadd(name, {f"{i}/{'m' * 500}": 1 for i in range(1000)})
 
