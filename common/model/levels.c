@@ -280,7 +280,7 @@ void level_criterion_to_json(const struct level_criterion *c, struct buf *to)
     json_put_name(to, "threshold");
     buf_printf(to, "%.3f", c->limit / unit);
     json_put_name(to, "ok");
-    buf_puts(to, c->shown ? "null" : c->ok ? "true" : "false");
+    buf_puts(to, c->shown || !c->known ? "null" : c->ok ? "true" : "false");
     json_put_number(to, "over", (int64_t)c->over);
     json_put_string(to, "of", c->of);
     buf_putc(to, '}');

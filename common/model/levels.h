@@ -88,7 +88,7 @@ int level_proposed(int level, const struct level_verdict *verdict);
 void level_reason(const struct level_verdict *verdict, struct buf *to);
 /* An element of an array: {"name", "value": null where nothing was measured, "unit": percent or
  * seconds, "wanted": ">=" or "<", "threshold", "ok": null where
- * it is shown alone, "over", "of": null or "jobs", "runs"}. */
+ * nothing was measured or it is shown alone, "over", "of": null or "jobs", "runs"}. */
 void level_criterion_to_json(const struct level_criterion *c, struct buf *to);
 /* "85.0 %", "2 h 05 min", "41.2 d". */
 void level_value(struct buf *to, enum level_unit unit, double value);

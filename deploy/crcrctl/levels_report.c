@@ -125,11 +125,11 @@ static void put_criterion(struct buf *to, const struct level_criterion *c)
     if (c->known)
         level_value(&value, c->unit, c->value);
     else
-        buf_puts(&value, "not known");
+        buf_puts(&value, "no data");
     buf_printf(to, "    %-6s %-11s %-14.*s",
-               c->shown ? ""
-               : c->ok  ? "ok"
-                        : "NOT OK",
+               c->shown || !c->known ? ""
+               : c->ok               ? "ok"
+                                     : "NOT OK",
                c->name, STR_ARG(buf_str(&value)));
     buf_puts(to, c->at_least ? " at least " : " below ");
     level_value(to, c->unit, c->limit);

@@ -9,6 +9,31 @@
 
 #define PAGE_JOBS 200
 
+/* The pull requests of those jobs, of the newest 1,000 that there are. */
+static enum err pulls_put(const struct web_view *w, const struct result_record *jobs, size_t n,
+                          struct buf *to, struct why *why)
+{
+    struct pr_list *list;
+    enum err err = lists_prs(w->lists, w->redis, &list, why);
+    json_put_begin(to, "pulls", '[');
+    for (size_t i = 0; !err && i < list->prs.n; i++) {
+        int64_t number = 0;
+        size_t of = 0;
+        (void)str_to_i64(str_of(list->prs.at[i].name), &number);
+        while (of < n && jobs[of].pr_number != number)
+            of++;
+        if (of == n)
+            continue;
+        json_put_begin(to, NULL, '{');
+        json_put_number(to, "pr_number", number);
+        json_put_string(to, "title", list->texts[i].title);
+        json_put_string(to, "author", list->texts[i].author);
+        buf_putc(to, '}');
+    }
+    buf_putc(to, ']');
+    return err;
+}
+
 enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct buf *to,
                    bool *known, struct why *why)
 {
@@ -36,6 +61,8 @@ enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct 
         buf_printf(to, "%lld", (long long)jobs->at[i].last_ms);
     }
     buf_putc(to, ']');
+    if (!err)
+        err = pulls_put(w, jobs->at + begin, end - begin, to, why);
     api_put_jobs(to, jobs->at + begin, end - begin);
     buf_putc(to, '}');
     return err;

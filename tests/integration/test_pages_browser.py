@@ -125,19 +125,25 @@ def test_charts_change_in_place_and_have_tables(reporter, page):
     job = failed(reporter, pr=709, repo="org/five")
     reporter.count()
     page.open("/repo/org/five?days=30").wait("Trends", "Duration")
-    drawn = "return [...document.querySelectorAll('chart-plot')].map((one) => one.chart ? one.chart.data.datasets.length : 0)"
-    wait_for("four charts", lambda: page.js(drawn) == [3, 3, 2, 2])
+    drawn = "return [...document.querySelectorAll('#trends figure')].map((one) => one.querySelectorAll('.plot .dots').length)"
+    wait_for("four charts, of which the second has bars", lambda: page.js(drawn) == [3, 0, 2, 2])
     page.click("#trends figure:nth-of-type(2) summary")
-    page.js("document.querySelector('chart-plot').chart.ours = document.querySelector('chart-plot canvas').ours = true")
-    before = page.js("return document.querySelector('#trends figure:nth-of-type(2) tbody tr').innerText").split()
+    page.js("document.querySelector('#trends figure:nth-of-type(2) .plot').ours = true")
+    row = "return document.querySelector('#trends figure:nth-of-type(2) tbody tr').innerText"
+    before = page.js(row).split()
     Job(reporter, "org/five", pr=709).call("completed", 2000, conclusion="failure").wait_result()
     reporter.count()
-    wait_for("one failure more", lambda: page.js("return document.querySelector('#trends figure:nth-of-type(2) tbody tr').innerText").split() != before)
-    assert page.js("return document.querySelector('chart-plot').chart.ours && document.querySelector('chart-plot canvas').ours")
+    wait_for("one failure more", lambda: page.js(row).split() != before)
+    assert page.js("return document.querySelector('#trends figure:nth-of-type(2) .plot').ours"), "it changes in place"
     assert page.js("return document.querySelector('#trends figure:nth-of-type(2) details').open"), "what the reader opened stays open"
-    assert page.js("return getComputedStyle(document.querySelector('chart-plot canvas')).height !== '0px'")
-    page.open("/metrics-board").wait("All back ends", "Failures", "End to end", "org/five", job.repo)
-    wait_for("five charts", lambda: len(page.js(drawn)) == 5 and all(page.js(drawn)))
+    assert page.js("return document.querySelector('#trends .plot .dots[d^=M]').getBoundingClientRect().width > 0"), "a point alone is a dot"
+    hover = page.js("return [...document.querySelectorAll('#trends figure:nth-of-type(2) .hit title')].at(-1).textContent")
+    assert "so far: failed 2" in hover, hover
+    page.open("/metrics-board").wait("Metrics", "End to end", "org/five", job.repo)
+    assert page.js("return [...document.querySelectorAll('.smalls section')].every((one) => one.querySelectorAll('.plot').length === 2)")
+    page.open("/metrics-board?level=L4").wait("org/four")
+    assert "org/two" not in page.text(".smalls")
+    page.open("/metrics-board?runs=nightly").wait("nightly, worst first")
     page.open("/metrics-board", NARROW).wait("org/five")
     assert page.js("return document.documentElement.scrollWidth <= innerWidth")
     errors = [one for one in page.driver.get_log("browser") if one["level"] == "SEVERE"]
@@ -204,12 +210,12 @@ def test_no_pull_request_of_one_millisecond_is_passed_over(reporter):
 def test_a_delivery_and_a_back_end_have_pages_of_their_own(reporter, page):
     job = failed(reporter, pr=703, job_name="gpu / 1")
     page.open(f"/delivery/{job.delivery}").wait(job.delivery, "gpu / 1", "test_add", "crcrctl trace")
-    page.open("/repo/org/four").wait("#703", "gpu / 1", "failure", "on call: carol")
+    page.open("/repo/org/four").wait("#703", "gpu / 1", "failure", "On call: carol")
     page.click("a[href='/pr/703']")
     page.wait("pytorch/pytorch#703")
     assert page.js("return location.pathname") == "/pr/703"
     page.driver.back()
-    page.wait("on call: carol")
+    page.wait("On call: carol")
     page.open(f"/#/delivery/{job.delivery}").wait("crcrctl trace")  # as links were before
 
 
@@ -243,12 +249,12 @@ def test_since_when_a_job_fails_on_main_and_which_are_flaky(reporter, page):
 
 
 @pytest.mark.long
-def test_the_matrix_has_pages_with_addresses_and_columns_in_groups(reporter, page):
+def test_the_matrix_has_pages_with_addresses_and_rows_under_their_day(reporter, page):
     for i in range(60):
         name = {0: "gpu (a)", 1: "gpu (b)"}.get(i, "build")
         Job(reporter, "org/five", pr=800 + i, job_name=name).call("completed", 1000 + i, conclusion="success")
     page.open("/repo/org/five?days=30").wait("#859", "Older")
-    shown = lambda: page.js("return [...document.querySelectorAll(\"[aria-label='Pull requests and pushes'] tbody th\")].map((one) => one.innerText)")  # noqa: E731
+    shown = lambda: page.js("return [...document.querySelectorAll(\"[aria-label='Pull requests and pushes'] tbody [scope=row] a\")].map((one) => one.innerText)")  # noqa: E731
     first = shown()
     assert len(first) == 50 and "#801" not in first
     page.click("nav.pages a")
@@ -256,7 +262,13 @@ def test_the_matrix_has_pages_with_addresses_and_columns_in_groups(reporter, pag
     second, address = shown(), page.js("return location.pathname + location.search")
     assert "days=30" in address
     assert {"#800", "#801"} <= set(second) and not set(first) & set(second), "no row twice, and none is left out"
-    assert page.js("return document.querySelector('th.group').innerText") == "ci / gpu"
+    assert page.js("return document.querySelectorAll('.matrix .day').length") == 1
+    heads = page.js("return [...document.querySelectorAll('.matrix thead span')].map((one) => one.innerText)")
+    assert heads == ["ci / build", "ci / gpu (a)", "ci / gpu (b)"], heads
+    at = page.js("document.querySelector('.matrix').scrollTop = 400; return document.querySelector('.matrix thead th').getBoundingClientRect().top"
+                 " - document.querySelector('.matrix').getBoundingClientRect().top")
+    assert 0 <= at < 5, "the heads stay"
+    assert page.js("return document.querySelector('.matrix td').getBoundingClientRect().width") <= 40
     assert page.open(address).wait("#801") and shown() == second, "the address is a page's own"
 
 
@@ -308,7 +320,7 @@ def test_the_last_good_data_stays_while_redis_is_unavailable(reporter, page):
         page.open("/repo/org/four").wait("Nothing to show yet")
     finally:
         reporter.redis.process.signal(signal.SIGCONT)
-    page.wait("on call: carol")
+    page.wait("On call: carol")
     assert page.js("return document.getElementById('banner').hidden")
 
 
@@ -437,7 +449,7 @@ def test_nothing_moves_for_who_wants_less_motion(reporter, page):
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
     try:
         for path in ("/", "/repo/org/four", "/pipeline"):
-            page.open(path).wait("What the numbers mean" if path != "/" else "Back ends of")
+            page.open(path).wait("Definitions" if path != "/" else "Back ends of")
             assert page.js("return matchMedia('(prefers-reduced-motion: reduce)').matches")
             assert page.js("return document.getAnimations().length") == 0
             assert page.js("""return [...document.querySelectorAll('*')].filter((one) => {

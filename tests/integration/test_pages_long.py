@@ -85,7 +85,7 @@ def test_axe_finds_nothing_on_any_page(rich, page, axe, scheme, size):  # noqa: 
     for path in sum(rich.values(), []):
         page.open(path, size)
         wait_for(f"{path} to be there", lambda: page.js("return document.querySelector('main h1') !== null"))
-        wait_for(f"the charts of {path}", lambda: page.js("return [...document.querySelectorAll('chart-plot')].every((one) => one.chart)"))
+        wait_for(f"the charts of {path}", lambda: page.js("return [...document.querySelectorAll('figure')].every((one) => one.querySelector('.plot') || one.innerText.includes('No data'))"))
         page.js("document.querySelectorAll('main details').forEach((one) => { one.open = true; });")
         page.js(axe)
         result = page.driver.execute_async_script("const done = arguments[0]; axe.run().then(done, (error) => done({ error: String(error) }));")

@@ -23,13 +23,16 @@ def test_the_nightly_runs_of_a_commit_are_one_row_in_which_the_newest_run_of_a_j
     report(reporter, sha_of("an older relay"), "org/nights", name="night", run_id="n-5", conclusion="success")
     nights = "[aria-label='Nightly and periodic'] "
     page.open("/repo/org/nights").wait(first[:10], second[:10], sha_of("an older relay")[:10])
-    rows = page.js(f"return [...document.querySelectorAll(\"{nights} tbody tr\")].map((row) => [...row.children].map((one) => one.innerText))")
-    heads = page.js(f"return [...document.querySelectorAll(\"{nights} thead th\")].map((one) => one.innerText)")
-    found = {row[1]: dict(zip(heads[3:], row[3:])) for row in rows}
+    rows = page.js(f"return [...document.querySelectorAll(\"{nights} tbody tr:not(:has(.day))\")].map((row) => "
+                   "[row.querySelector('code').innerText, [...row.querySelectorAll('td a')].map((one) => one.ariaLabel)])")
+    found = {commit: dict(words.split(",")[0].split(" / ")[1].split(": ") for words in cells) for commit, cells in rows}
     assert len(rows) == 3, rows
-    assert {name.split(" / ")[1]: state.split()[-1] for name, state in found[first[:10]].items()} == {
-        "build": "success", "docs": "success", "perf": "failure", "test": "success"}
-    assert {name.split(" / ")[1]: state.split()[-1] for name, state in found[second[:10]].items()} == {
-        "build": "success", "docs": "–", "perf": "–", "test": "success"}
+    assert found[first[:10]] == {"build": "success", "docs": "success", "perf": "failure", "test": "success"}
+    assert found[second[:10]] == {"build": "success", "test": "success"}
+    page.click(f"{nights} p a")
+    page.wait("Show all", selector=f"{nights} p")
+    assert page.js(f"return document.querySelectorAll(\"{nights} tbody td a\").length") == 1, "failing only"
+    page.driver.back()
+    page.wait("Failing only", selector=f"{nights} p")
     page.click(f"{nights} tbody th a")
     page.wait("Delivery")

@@ -1,5 +1,5 @@
-// Charts of points of time. Small ones are SVG. Large ones are drawn by Chart.js, which is loaded when
-// the first of them is shown; below each is a table that says the same.
+// Charts of points of time, as SVG: they take the colours of the page. Below each large one is a table
+// that says the same.
 import { el, own, table } from "./dom.js";
 import { count, seconds } from "./values.js";
 
@@ -11,19 +11,21 @@ export function daysOf(search, choices) {
   return choices.includes(days) ? days : choices[0];
 }
 
-// Links to the same page with other days; hash: where on it to go ("#trends").
-export function daysChoice(choices, now, hash = "") {
-  const link = (days) => {
+// Links to the same page with another value of a parameter; hash: where on it to go ("#trends").
+export function choice(name, choices, now, hash = "") {
+  const link = ([value, text]) => {
     const query = new URLSearchParams(location.search);
-    query.set("days", days);
-    return own(days === 1 ? "1 day" : `${days} days`, `${location.pathname}?${query}${hash}`,
-               { "aria-current": days === now ? "true" : null });
+    query.set(name, value);
+    return own(text, `${location.pathname}?${query}${hash}`, { "aria-current": value === now ? "true" : null });
   };
-  return el("nav", [...choices].sort((a, b) => a - b).map(link), { class: "choice", "aria-label": "span of time" });
+  return el("nav", choices.map(link), { class: "choice", "aria-label": name });
 }
 
+export const daysChoice = (choices, now, hash) =>
+  choice("days", [...choices].sort((a, b) => a - b).map((days) => [days, days === 1 ? "1 day" : `${days} days`]), now, hash);
+
 const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
-const HOUR = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+const HOUR = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 export const pointName = (at, step) => (step === "hour" ? HOUR : DAY).format(new Date(at));
 
 // ---- small ----------------------------------------------------------------------------------------
@@ -31,7 +33,7 @@ export const pointName = (at, step) => (step === "hour" ? HOUR : DAY).format(new
 function svg(tag, attributes, content = []) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...content);
+  node.append(...content.filter(Boolean));
   return node;
 }
 
@@ -53,95 +55,77 @@ export function spark(points) {
 
 // ---- large ----------------------------------------------------------------------------------------
 
-const UNITS = {
-  percent: (value) => `${value.toFixed(value === 100 || value === 0 ? 0 : 1)} %`,
-  seconds,
-  count,
-};
-const say = (unit, value) => (value === null || value === undefined ? "–" : UNITS[unit](value));
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const DARK = matchMedia("(prefers-color-scheme: dark)");
-// They differ by dashes and points too, not by colours alone.
-const COLORS = 6, DASHES = [[], [6, 3], [2, 2], [9, 3, 2, 3]], POINTS = ["circle", "triangle", "rect", "rectRot", "crossRot", "star"];
+const UNITS = { percent: (value) => `${Number(value.toFixed(1))} %`, seconds, count };
+const say = (unit, value) => (value === null || value === undefined ? "no data" : UNITS[unit](value));
 
-let library = null; // one promise for all
-function loadLibrary() {
-  library ??= import("/assets/chart.min.js").then(() => globalThis.Chart);
-  library.catch(() => { library = null; });
-  return library;
+// What an axis may be divided into: seconds as people say them.
+const TIMES = [.1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000, 1728000];
+const COUNTS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6].flatMap((n) => [n, 2 * n, 5 * n]);
+
+// The values at which the axis is marked, from 0 to what is not below the greatest value.
+function axis(unit, greatest) {
+  if (unit === "percent") return [0, 25, 50, 75, 100];
+  const step = (unit === "seconds" ? TIMES : COUNTS).find((one) => greatest <= 4 * one) ?? greatest / 4;
+  return Array.from({ length: Math.max(2, Math.ceil(greatest / step) + 1) }, (_, i) => i * step);
 }
 
-function dataset({ name, values, look }, i, plot) {
-  const line = color(look ? `--${look}` : `--series${(i % COLORS) + 1}`);
-  return { label: name, data: values, borderColor: line, backgroundColor: plot.type === "bar" ? line : "transparent", borderWidth: 2,
-           borderDash: plot.type === "bar" ? [] : DASHES[Math.floor(i / COLORS + i) % DASHES.length], pointStyle: POINTS[i % POINTS.length],
-           pointRadius: values.length > 40 ? 0 : 3, spanGaps: true, tension: 0 };
+// The plot is 100 by 100 and is stretched; lines keep their width.
+const middle = (i, n) => ((i + 0.5) * 100) / n;
+const isKnown = (value) => value !== null && value !== undefined;
+const place = (values, i, top) => `${middle(i, values.length).toFixed(2)} ${(100 - (100 * values[i]) / top).toFixed(2)}`;
+
+// A line between neighbours that are known; a gap stays one, a point alone is a dot. The last point
+// is not over yet: its line is dashed.
+function line({ values, look }, top) {
+  const last = values.length - 1, at = (i) => place(values, i, top), dots = [], parts = { line: [], "line open": [] };
+  values.forEach((value, i) => {
+    if (!isKnown(value)) return;
+    const before = i > 0 && isKnown(values[i - 1]);
+    if (before) parts[i === last ? "line open" : "line"].push(`M${at(i - 1)}L${at(i)}`);
+    if (values.length <= 40 || (!before && !isKnown(values[i + 1]))) dots.push(`M${at(i)}h.01`);
+  });
+  return [...Object.entries(parts), ["dots", dots]].map(([kind, path]) => svg("path", { d: path.join(""), class: `${kind} ${look}` }));
 }
 
-// Nothing moves: a chart that is changed shows its new values at once.
-function options(plot) {
-  const text = color("--quiet"), grid = { color: color("--line") };
-  const ticks = (more) => ({ color: text, ...more });
-  return {
-    animation: false, responsive: true, maintainAspectRatio: false, interaction: { mode: "index", intersect: false },
-    plugins: { legend: { labels: { color: color("--ink"), usePointStyle: plot.type !== "bar" } },
-               tooltip: { callbacks: { label: (item) => `${item.dataset.label}: ${say(plot.unit, item.parsed.y)}` } } },
-    scales: { x: { stacked: plot.stacked, grid, ticks: ticks({ maxRotation: 0, autoSkipPadding: 16 }) },
-              y: { stacked: plot.stacked, grid, beginAtZero: true, max: plot.unit === "percent" ? 100 : undefined,
-                   ticks: ticks({ callback: (value) => say(plot.unit, value), precision: plot.unit === "count" ? 0 : undefined }) } },
-  };
+function bars(sets, top) {
+  const n = sets[0].values.length, width = 80 / n, below = new Array(n).fill(0);
+  return sets.flatMap(({ values, look }) => values.map((value, i) => {
+    const height = (100 * (value || 0)) / top;
+    below[i] += height;
+    return svg("rect", { x: (middle(i, n) - width / 2).toFixed(2), width: width.toFixed(2), y: (100 - below[i]).toFixed(2), height: height.toFixed(2),
+                         class: i === n - 1 ? `${look} open` : look });
+  }));
 }
 
-// Holds its canvas; patch() gives it what is new by take().
-class ChartPlot extends HTMLElement {
-  connectedCallback() {
-    this.again = () => this.draw();
-    DARK.addEventListener("change", this.again);
-    this.draw();
-  }
+const legend = (sets) => (sets.length > 1 ? el("ul", sets.map((set) => el("li", set.name, { class: `key ${set.look}` })), { class: "legend" }) : null);
 
-  disconnectedCallback() {
-    DARK.removeEventListener("change", this.again);
-    this.chart?.destroy();
-    this.chart = null;
-  }
-
-  take(fresh) {
-    this.plot = fresh.plot;
-    this.draw();
-  }
-
-  async draw() {
-    let Chart;
-    try {
-      Chart = await loadLibrary();
-    } catch {
-      this.textContent = "The chart could not be loaded: the table below has its numbers.";
-      return;
-    }
-    if (!this.isConnected) return;
-    const { plot } = this, sets = plot.sets.map((set, i) => dataset(set, i, plot));
-    if (!this.chart) {
-      const canvas = el("canvas");
-      this.replaceChildren(canvas);
-      this.chart = new Chart(canvas, { type: plot.type, data: { labels: plot.labels, datasets: sets }, options: options(plot) });
-      return;
-    }
-    const old = this.chart.data.datasets; // one that the reader has hidden stays so
-    this.chart.data = { labels: plot.labels, datasets: sets.map((set) => Object.assign(old.find((one) => one.label === set.label) ?? {}, set)) };
-    this.chart.options = options(plot);
-    this.chart.update("none");
-  }
+// plot: { type: "line" or "bar", unit, labels, sets: [{ name, values, look, help }], top }. Each point says its values on hover.
+function drawing(plot, name) {
+  const { labels, sets, unit } = plot, n = labels.length, values = sets.flatMap((set) => set.values.filter(isKnown));
+  const sums = labels.map((_, i) => sets.reduce((sum, set) => sum + (set.values[i] || 0), 0));
+  const marks = axis(unit, Math.max(0, ...(plot.type === "bar" ? sums : values))), top = marks.at(-1);
+  const words = (i) => `${labels[i]}${i === n - 1 ? ", so far" : ""}: ${sets.map((set) => `${sets.length > 1 ? `${set.name} ` : ""}${say(unit, set.values[i])}`).join(", ")}`;
+  const hits = labels.map((_, i) => svg("rect", { x: ((100 * i) / n).toFixed(2), width: (100 / n).toFixed(2), y: 0, height: 100, class: "hit" }, [svg("title", {}, [words(i)])]));
+  const body = svg("svg", { y: "8%", height: "80%", width: "100%", viewBox: "0 0 100 100", preserveAspectRatio: "none" }, [
+    svg("path", { d: marks.map((mark) => `M0 ${(100 - (100 * mark) / top).toFixed(2)}h100`).join(""), class: "grid" }),
+    ...(plot.type === "bar" ? bars(sets, top) : sets.flatMap((set) => line(set, top))), ...hits]);
+  const text = (x, y, anchor, said) => svg("text", { x: `${x}%`, y: `${y}%`, "text-anchor": anchor }, [said]);
+  const shown = plot.small ? [marks[0], top] : marks;
+  return svg("svg", { class: plot.small ? "plot small" : "plot", role: "img", "aria-label": `${name}; the table has the numbers` }, [
+    ...shown.map((mark) => text(0, 7 + 80 * (1 - mark / top), "start", say(unit, mark))), body,
+    ...(plot.small ? [] : [text(middle(0, n), 97, n > 1 ? "start" : "middle", labels[0]), n > 2 ? text(50, 97, "middle", labels[Math.floor(n / 2)]) : "",
+                           n > 1 ? text(100, 97, "end", labels[n - 1]) : ""])]);
 }
-customElements.define("chart-plot", ChartPlot);
 
-// plot: { type: "line" or "bar", stacked, unit, labels, sets: [{ name, values, look, help }] }; help
-// says what the chart shows; heading: "h3" where there is an h2 above it.
+// One plot among many: two marks, no table.
+export const smallPlot = (name, plot) => drawing({ ...plot, small: true }, name);
+
+// help says what the whole shows; heading: "h3" where there is an h2 above it.
 export function chart(name, help, plot, heading = "h2") {
-  const node = el("chart-plot", null, { role: "img", "aria-label": `${name}; the table below it has the numbers` });
-  node.plot = plot;
   const columns = [{ name: "Time" }, ...plot.sets.map((set) => ({ name: set.name, look: "number", help: set.help }))];
   const rows = plot.labels.map((label, i) => ({ key: `${i} ${label}`, cells: [label, ...plot.sets.map((set) => say(plot.unit, set.values[i]))] }));
-  return el("figure", [el("figcaption", [el(heading, name, { title: help }), el("p", help, { class: "quiet" })]), node,
-                       el("details", [el("summary", `${name} as a table`), table(name, name, columns, rows.reverse())])], { key: name });
+  const any = plot.sets.some((set) => set.values.some((value) => value));
+  return el("figure", [el("figcaption", [el(heading, name), el("p", help, { class: "quiet" }), legend(plot.sets)]),
+                       any ? drawing(plot, name) : el("p", "No data in this span of time.", { class: "quiet" }),
+                       any ? el("details", [el("summary", `${name} as a table`), table(name, name, columns, rows.reverse())]) : null], { key: name });
 }

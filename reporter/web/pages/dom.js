@@ -23,11 +23,11 @@ export function slots(list) {
 // To a page of ours: path begins with a slash.
 export const own = (text, path, attributes) => el("a", text, { href: path, ...attributes });
 
+// The attributes of a link to elsewhere; null where it is no plain http(s) URL.
+export const outside = (url) => (/^https?:\/\/[^/@\\]+(\/|$)/.test(url || "") ? { href: url, rel: "noopener noreferrer" } : null);
+
 // To elsewhere; plain text where it is no plain http(s) URL.
-export function link(text, url, attributes) {
-  if (!/^https?:\/\/[^/@\\]+(\/|$)/.test(url || "")) return el("span", text);
-  return el("a", text, { href: url, rel: "noopener noreferrer", ...attributes });
-}
+export const link = (text, url, attributes) => (outside(url) ? el("a", text, { ...outside(url), ...attributes }) : el("span", text));
 
 // One row of headings, or two where columns have a group, of which short is theirs.
 function heads(columns) {
@@ -50,11 +50,11 @@ export function table(name, caption, columns, rows) {
   return el("div", el("table", [
     el("caption", caption), el("thead", heads(columns), { role: "rowgroup" }),
     el("tbody", body, { role: "rowgroup" })], { role: "table" }),
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": name });
+    { class: "scroll rows", tabindex: "0", role: "region", "aria-label": name });
 }
 
 // The numbers of a table in words, for who cannot hover.
-export const glossary = (columns) => el("details", [el("summary", "What the numbers mean"),
+export const glossary = (columns) => el("details", [el("summary", "Definitions"),
   el("dl", columns.filter((column) => column.help).flatMap((column) => [el("dt", column.name), el("dd", column.help)]))]);
 
 // ---- changing a page in place -------------------------------------------------------------------

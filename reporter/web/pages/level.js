@@ -12,18 +12,38 @@ const CRITERIA = {
   timeouts: ["Time-outs", "Of the jobs that ended."],
 };
 
-const value = (n, unit) => (n === null ? "not measured" : unit === "percent" ? `${n.toFixed(n > 0 && n < 1 ? 2 : 1)} %` : seconds(n));
+const value = (n, unit) => (unit === "percent" ? `${n.toFixed(n > 0 && n < 1 ? 2 : 1)} %` : seconds(n));
 
-const verdict = (ok) => (ok === null ? "–" : el("span", [el("span", ok ? "✓ " : "✗ ", { "aria-hidden": "true" }), ok ? "met" : "not met"],
-                           { class: `state ${ok ? "good" : "bad"}` }));
+// Two values that look the same are not: what decides is said.
+function measured({ value: n, threshold, unit }) {
+  if (n === null) return "No data";
+  const text = value(n, unit);
+  return text !== value(threshold, unit) ? text : n === threshold ? `exactly ${text}` : `just ${n > threshold ? "over" : "under"} ${text}`;
+}
+
+const VERDICTS = new Map([[true, ["good", "✓", "met"]], [false, ["bad", "✗", "not met"]], [null, ["quiet", "?", "No data"]]]);
+
+function verdict(one) {
+  if (one.ok === null && one.value !== null) return "–"; // at L4 nothing follows
+  const [look, mark, word] = VERDICTS.get(one.ok);
+  return el("span", [el("span", `${mark} `, { "aria-hidden": "true" }), word], { class: `state ${look}` });
+}
 
 const COLUMNS = [
-  { name: "Criterion" }, { name: "Measured", look: "number" }, { name: "Wanted", look: "number" }, { name: "Over", look: "number" }, { name: "Verdict" },
+  { name: "Criterion" }, { name: "Measured", look: "number" }, { name: "Threshold", look: "number" }, { name: "Over", look: "number" }, { name: "Verdict" },
 ];
 
+const plural = { jobs: "job", runs: "run" };
 const row = (one) => ({ key: one.name, cells: [
-  el("span", CRITERIA[one.name][0], { title: CRITERIA[one.name][1] }), value(one.value, one.unit),
-  `${one.wanted === ">=" ? "at least" : "below"} ${value(one.threshold, one.unit)}`, one.of ? `${one.over} ${one.of}` : "–", verdict(one.ok)] });
+  el("span", CRITERIA[one.name][0], { title: CRITERIA[one.name][1] }), measured(one),
+  `${one.wanted === ">=" ? "at least" : "below"} ${value(one.threshold, one.unit)}`, one.of ? `${one.over} ${one.over === 1 ? plural[one.of] : one.of}` : "–", verdict(one)] });
+
+// Of what is asked at L2: "4 of 6 for L3", and which are missing.
+export function way({ question, criteria }) {
+  if (question !== "ready_for_l3") return null;
+  const missing = criteria.filter((one) => one.ok !== true).map((one) => CRITERIA[one.name][0]);
+  return [`${criteria.length - missing.length} of ${criteria.length} for L3`, missing.length ? `, missing: ${missing.join(", ")}` : ""];
+}
 
 const TITLES = { ready_for_l3: "Ready for L3?", stays_at_l3: "Good enough for L3?" };
 const answer = (data) => (data.answer === null ? "no job has ended in that time"

@@ -1,6 +1,6 @@
 // The matrix of a back end's jobs, 50 rows a page; part of repo.js.
-import { el, link, own, table } from "./dom.js";
-import { count, jobKey, jobTitle, newestAttempts, NO_CONCLUSION, prLink, rank, said, seconds, state, stateName, tally, when } from "./values.js";
+import { el, outside, own } from "./dom.js";
+import { count, DAY, isBad, jobKey, jobTitle, newestAttempts, NO_CONCLUSION, rank, said, seconds, stateMark, stateName, tally, when } from "./values.js";
 
 const ROWS = 50;
 
@@ -60,57 +60,73 @@ export async function fill(data, get, query) {
   }
 }
 
-function pageLinks(data, query, { all, first, rows }) {
+// The same page otherwise.
+function to(name, query, change) {
+  const address = new URLSearchParams(query);
+  for (const [key, value] of Object.entries(change))
+    if (value) address.set(key, value);
+    else address.delete(key);
+  return own(name, `${location.pathname}?${address}`);
+}
+
+function pageLinks(query, { all, first, rows }) {
   const end = first + rows.length;
-  const to = (name, before) => { // the same page otherwise, of as many days
-    const address = new URLSearchParams(query);
-    if (before) address.set("before", before);
-    else address.delete("before");
-    return own(name, `/repo/${data.downstream.repo}?${address}`);
-  };
-  const links = [first > 0 ? to("Newer", all[first - ROWS - 1]?.at) : null, rows.length && end < all.length ? to("Older", all[end - 1].at) : null];
+  const links = [first > 0 ? to("Newer", query, { before: all[first - ROWS - 1]?.at }) : null,
+                 rows.length && end < all.length ? to("Older", query, { before: all[end - 1].at }) : null];
   return links.some(Boolean) ? el("nav", links, { "aria-label": "pages of the matrix", class: "pages" }) : null;
 }
 
 // ---- cells --------------------------------------------------------------------------------------
 
-function cell(job) {
-  if (!job) return el("span", "–", { class: "quiet" });
-  const title = [`ran ${seconds(job.execution_time)}`, job.no_conclusion ? NO_CONCLUSION : "", job.failed_tests ? `${count(job.failed_tests)} tests failed` : ""]
-    .filter(Boolean).join(", ");
-  return job.workflow_run_url ? link(state(stateName(job)), job.workflow_run_url, { title })
-                              : own(state(stateName(job)), `/delivery/${job.delivery_id}`, { title });
+function cell(name, job) {
+  if (!job) return el("td", null);
+  const how = stateName(job), { look, mark } = stateMark(how);
+  const words = [`${name}: ${how.replaceAll("_", " ")}`, `ran ${seconds(job.execution_time)}`, job.no_conclusion ? NO_CONCLUSION : "",
+                 job.failed_tests ? `${count(job.failed_tests)} tests failed` : ""].filter(Boolean).join(", ");
+  return el("td", el("a", mark, { ...(outside(job.workflow_run_url) || { href: `/delivery/${job.delivery_id}` }), class: look, title: words, "aria-label": words }));
 }
 
-export const COLUMNS = [
-  { name: "Commit" },
-  { name: "When", look: "when", help: "When its newest job ended or began, by the clock of its CI." },
-];
+const timeOf = (row) => row.newest.completed_at || row.newest.started_at;
 
-// "test (gpu, 1)" and "test (gpu, 2)" stand under one heading.
-function columnsOf(names) {
-  const groupOf = (name) => (name.endsWith(")") && name.indexOf(" (") > 0 ? name.slice(0, name.indexOf(" (")) : null);
-  const groups = names.map(groupOf);
-  return names.map((name, i) => (groups[i] !== null && groups.filter((one) => one === groups[i]).length > 1
-    ? { name, group: groups[i], short: name.slice(groups[i].length + 2, -1) } : { name }));
+function commitHead(row, pulls) {
+  const { newest } = row, pull = pulls.get(newest.pr_number), sha = commitOf(newest);
+  return el("th", [
+    el("div", newest.pr_number ? [own(`#${newest.pr_number}`, `/pr/${newest.pr_number}`), " ", said(pull?.title || "")]
+      : own(said(newest.event_type || "run"), `/delivery/${newest.delivery_id}`)),
+    el("small", [el("code", (sha || "–").slice(0, 10), { title: sha }), " ", pull?.author ? [said(pull.author), " "] : "", when(timeOf(row))], { class: "quiet" }),
+  ], { scope: "row" });
 }
 
-function matrix(name, rows) {
-  if (!rows.length) return null;
-  const names = [...new Set(rows.flatMap((row) => [...row.jobs.keys()]))].sort();
-  const caption = [`${name}, ${rows.length} commits or runs: `, ...tally(rows.flatMap((row) => [...row.jobs.values()].map(stateName)))];
-  return table(name, caption, [{ name: "For" }, ...COLUMNS, ...columnsOf(names)], rows.map((row) => ({
-    key: row.key, cells: [
-      row.newest.pr_number ? prLink(row.newest.pr_number) : own(said(row.newest.event_type || "run"), `/delivery/${row.newest.delivery_id}`),
-      el("code", (commitOf(row.newest) || "–").slice(0, 10), { title: commitOf(row.newest) }),
-      when(row.newest.completed_at || row.newest.started_at), ...names.map((one) => cell(row.jobs.get(one)))] })));
+// Rows of one day stand under its name.
+function body(rows, names, pulls) {
+  let day = null;
+  return rows.flatMap((row) => {
+    const at = new Date(timeOf(row) || NaN), today = Number.isNaN(at.getTime()) ? "No time" : DAY.format(at), line = [];
+    if (today !== day) line.push(el("tr", el("th", today, { colspan: names.length + 1, scope: "rowgroup", class: "day" }), { key: today }));
+    day = today;
+    return [...line, el("tr", [commitHead(row, pulls), ...names.map((name) => cell(name, row.jobs.get(name)))], { key: row.key })];
+  });
+}
+
+function matrix(name, given, pulls, query) {
+  if (!given.length) return null;
+  const failingOnly = query.get("only") === "failing", bad = (row) => [...row.jobs].filter(([, job]) => isBad(stateName(job))).map(([job]) => job);
+  const rows = failingOnly ? given.filter((row) => bad(row).length) : given;
+  const names = [...new Set(rows.flatMap((row) => (failingOnly ? bad(row) : [...row.jobs.keys()])))].sort();
+  const caption = [`${name}: ${count(given.length)} ${given.length === 1 ? "commit or run" : "commits or runs"}, jobs `,
+                   ...tally(given.flatMap((row) => [...row.jobs.values()].map(stateName))), ". ",
+                   failingOnly ? to("Show all", query, { only: null }) : to("Failing only", query, { only: "failing" })];
+  return el("section", [el("p", caption, { class: "quiet" }), el("div", el("table", [
+    el("thead", el("tr", [el("th", "Commit", { scope: "col" }), ...names.map((one) => el("th", el("span", one), { scope: "col", title: one }))])),
+    el("tbody", body(rows, names, pulls))]), { class: "scroll matrix", tabindex: "0", role: "region", "aria-label": `${name}, commits by jobs` })],
+    { "aria-label": name });
 }
 
 // Two tables and the links to other pages; each may be null.
 export function matrices(data, query) {
-  const page = pageOf(data, query);
+  const page = pageOf(data, query), pulls = new Map(data.pulls.map((pull) => [pull.pr_number, pull]));
   return [
-    matrix("Pull requests and pushes", page.rows.filter((row) => !isNightly(row.newest))),
-    matrix("Nightly and periodic", page.rows.filter((row) => isNightly(row.newest))),
-    pageLinks(data, query, page)];
+    matrix("Pull requests and pushes", page.rows.filter((row) => !isNightly(row.newest)), pulls, query),
+    matrix("Nightly and periodic", page.rows.filter((row) => isNightly(row.newest)), pulls, query),
+    pageLinks(query, page)];
 }

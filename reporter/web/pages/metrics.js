@@ -1,66 +1,63 @@
-// "/metrics-board": all back ends together.
-import { chart, daysChoice, daysOf, pointName } from "./charts.js";
-import { el, glossary, slots, table } from "./dom.js";
+// "/metrics-board": all back ends together, then a pair of small plots each, the worst first. ?days=, ?level= and ?runs=.
+import { chart, choice, daysChoice, daysOf, pointName, smallPlot } from "./charts.js";
+import { el, glossary, slots } from "./dom.js";
 import { count, E2E_HELP, P95_HELP, PASS_RATE_HELP, passRate, QUEUE_HELP, repoLink, tier } from "./values.js";
 
-const DAYS = [30, 7, 90], LINES = 12;
+const DAYS = [30, 7, 90], LEVELS = ["all", "L4", "L3", "L2", "L1"];
+const RUNS = { pull_requests: "pull requests", pushes: "pushes", nightly: "nightly" };
+const runsOf = (query) => (RUNS[query.get("runs")] ? query.get("runs") : "pull_requests");
+const levelOf = (query) => (LEVELS.includes(query.get("level")) ? query.get("level") : "all");
 
-export const api = (match, search) => `/api/crcr/trends?days=${daysOf(search, DAYS)}`;
+export const api = (match, search) => `/api/crcr/trends?days=${daysOf(search, DAYS)}&runs=${runsOf(new URLSearchParams(search))}`;
 
-const COLUMNS = [
-  { name: "Back end" },
-  { name: "Level" },
-  { name: "Pass rate", look: "number", help: PASS_RATE_HELP },
-  { name: "Not successful", look: "number", help: "Finished jobs that ended otherwise: failed, cancelled, timed out and all else." },
-  { name: "Finished", look: "number" },
+const HELP = [
+  { name: "Pass rate", help: PASS_RATE_HELP },
+  { name: "Not successful", help: "Finished jobs that ended otherwise: failed, cancelled, timed out and all else." },
+  { name: "Queue", help: `${QUEUE_HELP} ${P95_HELP}` },
+  { name: "End to end", help: E2E_HELP },
 ];
 
 const sum = (points, of) => points.reduce((total, point) => total + of(point), 0);
-const rate = (point) => (point.completed ? (100 * point.successful) / point.completed : null);
 
 function totalsOf(repo) {
   const completed = sum(repo.points, (point) => point.completed), successful = sum(repo.points, (point) => point.successful);
-  return { ...repo, completed, successful, bad: completed - successful, pass_rate: completed ? successful / completed : null };
+  return { ...repo, completed, successful, pass_rate: completed ? successful / completed : null };
 }
 
-// Those that fail most, and all others as one.
-function failures(repos, labels) {
-  const shown = repos.filter((repo) => repo.bad).sort((a, b) => b.bad - a.bad);
-  const sets = shown.slice(0, LINES).map((repo) => ({ name: repo.repo, values: repo.points.map((point) => point.completed - point.successful) }));
-  const others = shown.slice(LINES);
-  if (others.length)
-    sets.push({ name: `${others.length} others`, look: "quiet", values: labels.map((_, i) => sum(others, (repo) => repo.points[i].completed - repo.points[i].successful)) });
-  return sets;
+function small(repo, labels) {
+  const rate = repo.points.map((point) => (point.completed ? (100 * point.successful) / point.completed : null));
+  const bad = repo.points.map((point) => point.completed - point.successful);
+  return el("section", [
+    el("h3", [repoLink(repo.repo), " ", tier(repo.level)]),
+    el("p", [passRate(repo), ` ${count(sum(repo.points, (point) => point.completed - point.successful))} not successful`], { class: "quiet" }),
+    smallPlot(`Pass rate of ${repo.repo}`, { type: "line", unit: "percent", labels, sets: [{ name: "Pass rate", values: rate, look: "series1" }] }),
+    smallPlot(`Failures of ${repo.repo}`, { type: "bar", unit: "count", labels, sets: [{ name: "Not successful", values: bad, look: "bad" }] }),
+  ], { key: repo.repo.toLowerCase() });
 }
-
-const spans = (points, of) => [
-  { name: "P95", values: points.map((point) => of(point).p95) }, { name: "Mean", values: points.map((point) => of(point).mean) }];
 
 export function show(data, query) {
-  const days = daysOf(query, DAYS), labels = data.points.map((point) => pointName(point.at, data.step));
-  const repos = data.repos.map(totalsOf).filter((repo) => repo.completed)
+  const labels = data.points.map((point) => pointName(point.at, data.step)), runs = runsOf(query), level = levelOf(query);
+  const repos = data.repos.map(totalsOf).filter((repo) => repo.completed && (level === "all" || repo.level === level))
     .sort((a, b) => a.pass_rate - b.pass_rate || a.repo.localeCompare(b.repo));
-  const points = data.points.map((point) => ({ ...point.pull_requests, at: point.at }));
+  const points = data.points.map((point) => point[runs]);
   const total = (name) => sum(points, (point) => point[name]), all = totalsOf({ points });
-  const line = (unit, sets) => ({ type: "line", unit, labels, sets }), bars = (sets) => ({ type: "bar", stacked: true, unit: "count", labels, sets });
-  const named = (name) => ({ name: name.replaceAll("_", " "), values: points.map((point) => point[name]) });
-  const empty = el("p", "No job has ended in this span of time. What ends is counted here within seconds.");
+  const set = (name, of, look) => ({ name, values: points.map(of), look });
+  const spans = (name) => [set("P95", (point) => point[name].p95, "series2"), set("Mean", (point) => point[name].mean, "series1")];
   return slots([
-    el("h1", "All back ends"), daysChoice(DAYS, days),
+    el("h1", "Metrics"), daysChoice(DAYS, daysOf(query, DAYS)),
+    choice("runs", Object.entries(RUNS), runs), choice("level", LEVELS.map((one) => [one, one]), level),
     el("p", [passRate(all), ` ${count(total("completed"))} jobs of ${count(total("runs"))} runs: ${count(total("successful"))} successful, `,
-             `${count(total("failed"))} failed, ${count(total("cancelled"))} cancelled, ${count(total("timed_out"))} timed out. Pull requests; days are UTC.`]),
-    ...(repos.length ? [
-      chart("Pass rate", `Successful of the finished jobs of each day; the ${Math.min(LINES, repos.length)} back ends with the lowest, worst first.`,
-            line("percent", repos.slice(0, LINES).map((repo) => ({ name: repo.repo, values: repo.points.map(rate) })))),
-      chart("Failures", "Finished jobs that were not successful, of each day, by back end.", bars(failures(repos, labels))),
-      chart("Jobs", "Finished jobs of each day, by how they ended.", bars([
-        { ...named("successful"), look: "good" }, { ...named("failed"), look: "bad" }, { ...named("cancelled"), look: "warn" }, { ...named("timed_out"), look: "quiet" }])),
-      chart("Queue", `${QUEUE_HELP} ${P95_HELP}`,
-            line("seconds", spans(points, (point) => point.queue))),
-      chart("End to end", E2E_HELP,
-            line("seconds", spans(points, (point) => point.e2e))),
-      table("Back ends", `${repos.length} back ends, the worst first`, COLUMNS, repos.map((repo) => ({ key: repo.repo.toLowerCase(), cells: [
-        repoLink(repo.repo), tier(repo.level), passRate(repo), count(repo.bad), count(repo.completed)] }))),
-      glossary(COLUMNS)] : [empty]),
+             `${count(total("failed"))} failed, ${count(total("cancelled"))} cancelled, ${count(total("timed_out"))} timed out. Days are UTC; today so far.`]),
+    el("h2", `Backends, ${RUNS[runs]}, worst first`),
+    repos.length ? el("div", repos.map((repo) => small(repo, labels)), { class: "smalls" })
+      : el("p", "No job has ended in this span of time. What ends is counted here within seconds.", { class: "quiet" }),
+    el("h2", "All together"),
+    el("div", [
+      chart("Jobs", "Finished jobs of each day, by how they ended.", { type: "bar", unit: "count", labels, sets: [
+        set("successful", (point) => point.successful, "good"), set("failed", (point) => point.failed, "bad"),
+        set("cancelled", (point) => point.cancelled, "warn"), set("timed out", (point) => point.timed_out, "quiet")] }, "h3"),
+      chart("Queue", QUEUE_HELP, { type: "line", unit: "seconds", labels, sets: spans("queue") }, "h3"),
+      chart("End to end", E2E_HELP, { type: "line", unit: "seconds", labels, sets: spans("e2e") }, "h3")], { class: "charts" }),
+    glossary(HELP),
   ]);
 }

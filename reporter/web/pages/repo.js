@@ -1,8 +1,8 @@
 // "/repo/<owner>/<name>": one back end: its newest jobs, its flaky ones, its badge.
 import { chart, daysChoice, daysOf, pointName } from "./charts.js";
 import { el, glossary, own, slots } from "./dom.js";
-import { COLUMNS, fill, matrices } from "./matrix.js";
-import { level } from "./level.js";
+import { fill, matrices } from "./matrix.js";
+import { level, way } from "./level.js";
 import { flakyGlossary, flakyTable } from "./since.js";
 import { copyButton, demoted, E2E_HELP, PASS_RATE_HELP, passRate, QUEUE_HELP, said, seconds, tier, when } from "./values.js";
 
@@ -24,20 +24,18 @@ const NUMBERS = [
 
 function trends({ step, points }, days) {
   const labels = points.map((point) => pointName(point.at, step)), by = step === "hour" ? "hour" : "day";
-  const prs = points.map((point) => point.pull_requests), nightly = points.map((point) => point.nightly), pushes = points.map((point) => point.pushes);
-  const rate = (one) => (one.pass_rate === null ? null : 100 * one.pass_rate);
-  const set = (name, list, of, look) => ({ name, values: list.map(of), look });
+  const set = (name, kind, of, look) => ({ name, values: points.map((point) => of(point[kind])), look });
+  const rate = (one) => (one.pass_rate === null ? null : 100 * one.pass_rate), prs = "pull_requests";
   const line = (unit, sets) => ({ type: "line", unit, labels, sets });
-  const spans = (name) => [set("P95", prs, (one) => one[name].p95), set("Mean", prs, (one) => one[name].mean)];
+  const spans = (name) => [set("P95", prs, (one) => one[name].p95, "series2"), set("Mean", prs, (one) => one[name].mean, "series1")];
   return el("section", [
     el("h2", "Trends"), daysChoice(DAYS, days, "#trends"),
     el("div", [
-      chart("Pass rate", `Successful of the jobs that ended in each ${by}.`,
-            line("percent", [set("Pull requests", prs, rate), set("Pushes", pushes, rate), set("Nightly and periodic", nightly, rate)]), "h3"),
-      chart("Failures", `Jobs of pull requests that ended in each ${by} and were not successful.`, {
-        type: "bar", stacked: true, unit: "count", labels, sets: [
-          set("failed", prs, (one) => one.failed, "bad"), set("cancelled", prs, (one) => one.cancelled, "warn"),
-          set("timed out", prs, (one) => one.timed_out, "quiet")] }, "h3"),
+      chart("Pass rate", `Successful of the jobs that ended in each ${by}.`, line("percent", [
+        set("Pull requests", prs, rate, "series1"), set("Pushes", "pushes", rate, "series2"), set("Nightly and periodic", "nightly", rate, "series3")]), "h3"),
+      chart("Failures", `Jobs of pull requests that ended in each ${by} and were not successful.`, { type: "bar", unit: "count", labels, sets: [
+        set("failed", prs, (one) => one.failed, "bad"), set("cancelled", prs, (one) => one.cancelled, "warn"),
+        set("timed out", prs, (one) => one.timed_out, "quiet")] }, "h3"),
       chart("Queue", QUEUE_HELP, line("seconds", spans("queue")), "h3"),
       chart("Duration", E2E_HELP, line("seconds", spans("e2e")), "h3")], { class: "charts" }),
   ], { id: "trends" });
@@ -50,21 +48,27 @@ function badge(repo) {
     el("p", [el("code", markdown), " ", copyButton(markdown, "the Markdown of the badge")])]);
 }
 
-export function show(data, query) {
-  const repo = data.downstream, prs = repo.window.pull_requests, failing = data.since?.failing.length || 0;
-  return slots([
+// Level, the way to the next one, and how it does.
+function head(data) {
+  const repo = data.downstream, prs = repo.window.pull_requests, night = repo.window.nightly, fails = data.since?.failing.length || 0;
+  return [
     el("h1", [repo.repo, " ", tier(repo.level), " ", demoted(repo.demoted?.reason)]),
-    repo.demoted ? el("p", ["Demoted ", when(repo.demoted.since), ": no new check runs until it recovers. ", said(repo.demoted.reason)]) : null,
-    el("p", [`Newest ${repo.window.days} days: pass rate `, passRate(prs), ", pushes ", passRate(repo.window.pushes), ", nightly ", passRate(repo.window.nightly), ", mean queue ", seconds(prs.queue.mean),
-             repo.oncalls.length ? `, on call: ${repo.oncalls.join(", ")}` : ""], { class: "quiet" }),
-    data.since ? el("p", [failing ? `${failing} ${failing === 1 ? "job fails" : "jobs fail"} on main: ` : "No job fails on main: ",
-                          own("since when?", `/repo/${repo.repo}/since`)]) : null,
+    repo.demoted ? el("p", ["Demoted ", when(repo.demoted.since), ": no new check runs until it recovers. ", said(repo.demoted.reason)], { class: "error" }) : null,
+    el("p", [data.level && way(data.level) ? [own(way(data.level), "#level"), ". "] : "", `Last ${repo.window.days} days: pass rate `, passRate(prs), ", pushes ", passRate(repo.window.pushes),
+             ", nightly ", passRate(night), ", mean queue ", seconds(prs.queue.mean), repo.oncalls.length ? `. On call: ${repo.oncalls.join(", ")}` : "", "."]),
+    data.since && data.jobs.length ? el("p", fails ? [el("span", ["✗ ", `${fails} ${fails === 1 ? "job fails" : "jobs fail"} on main`], { class: "state bad" }), ": ", own("since when, and what came in between", `/repo/${repo.repo}/since`)]
+      : own("No job fails on main.", `/repo/${repo.repo}/since`)) : null];
+}
+
+export function show(data, query) {
+  return slots([
+    ...head(data),
     ...matrices(data, query),
     data.since ? flakyTable(data.since) : null,
     data.jobs.length && data.trends ? trends(data.trends, daysOf(query, DAYS)) : null,
     level(data.level),
-    data.jobs.length ? glossary([...NUMBERS, ...COLUMNS, ...flakyGlossary])
-      : el("p", ["No job has reported yet. deploy/downstream says how a back end reports; ", el("code", "crcrctl probe"), " tries it."]),
-    badge(repo),
+    data.jobs.length ? glossary([...NUMBERS, ...flakyGlossary])
+      : el("p", ["No job has reported yet. deploy/downstream says how a backend reports; ", el("code", "crcrctl probe"), " tries it."]),
+    badge(data.downstream),
   ]);
 }

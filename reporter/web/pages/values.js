@@ -16,9 +16,14 @@ const MARKS = {
 };
 const NAMES = Object.keys(MARKS);
 
+export function stateMark(name) {
+  const [look, mark] = MARKS[name] || ["quiet", "–"];
+  return { look, mark };
+}
+
 export function state(name) {
   if (!name) return el("span", "–", { class: "quiet" });
-  const [look, mark] = MARKS[name] || ["quiet", "–"];
+  const { look, mark } = stateMark(name);
   return el("span", [el("span", `${mark} `, { "aria-hidden": "true" }), name.replaceAll("_", " ")],
             { class: `state ${look}` });
 }
@@ -50,23 +55,26 @@ export function passRate(score) {
   return el("span", [`${text} %`, el("small", ` of ${count(score.completed)}`)], { class: `chip ${look}` });
 }
 
+// "0.4 s", "5 min", "1 h 20 min", "3 days".
 export function seconds(value) {
   if (value === null || value === undefined) return "–";
-  if (value < 60) return `${value.toFixed(1)} s`;
-  const rounded = Math.round(value);
-  const hours = Math.floor(rounded / 3600), minutes = Math.floor((rounded % 3600) / 60);
-  if (hours >= 48) return `${Math.floor(hours / 24)} days${hours % 24 ? ` ${hours % 24} h` : ""}`;
-  return hours ? `${hours} h ${minutes} min` : `${minutes} min ${rounded % 60} s`;
+  if (value < 59.95) return `${Number(value.toFixed(1))} s`;
+  const whole = Math.round(value), parts = (a, unit, b, less) => `${a} ${unit}${b ? ` ${b} ${less}` : ""}`;
+  if (whole < 3600) return parts(Math.floor(whole / 60), "min", whole % 60, "s");
+  const minutes = Math.round(whole / 60), hours = Math.floor(minutes / 60);
+  return hours < 48 ? parts(hours, "h", minutes % 60, "min") : parts(Math.floor(hours / 24), "days", hours % 24, "h");
 }
+
+const about = (span) => (span < 3600 ? `${Math.floor(span / 60)} min` : span < 172800 ? `${Math.floor(span / 3600)} h` : `${Math.floor(span / 86400)} days`);
 
 // A CI's own clock may be ahead of ours.
 function age(at) {
   const ago = (Date.now() - at.getTime()) / 1000;
-  return ago < -60 ? `in ${Math.ceil(-ago / 60)} min` : ago < 60 ? "just now" : ago < 3600 ? `${Math.floor(ago / 60)} min ago`
-    : ago < 172800 ? `${Math.floor(ago / 3600)} h ago` : `${Math.floor(ago / 86400)} days ago`;
+  return ago < -60 ? `in ${about(59 - ago)}` : ago < 60 ? "just now" : `${about(ago)} ago`;
 }
 
-const LOCAL = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+export const DAY = new Intl.DateTimeFormat(undefined, { weekday: "short", month: "short", day: "numeric" });
+const LOCAL = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 // "7 min ago Nov 21, 05:18": in the reader's own time; UTC on hover.
 export function when(text) {
