@@ -97,7 +97,7 @@ ONE = {"owner": "org", "repo": "two"}
 
 @pytest.mark.parametrize("path, parts", [
     ("/api/crcr/summary", {}), ("/api/crcr/repos/{owner}/{repo}", ONE), ("/api/crcr/repos/{owner}/{repo}/since", ONE),
-    ("/api/crcr/repos/{owner}/{repo}/trends", ONE), ("/api/crcr/repos/{owner}/{repo}/level", ONE), ("/api/crcr/trends", {}),
+    ("/api/crcr/repos/{owner}/{repo}/events", ONE), ("/api/crcr/repos/{owner}/{repo}/trends", ONE), ("/api/crcr/repos/{owner}/{repo}/level", ONE), ("/api/crcr/trends", {}),
     ("/api/crcr/prs", {}), ("/api/crcr/prs/{number}", {"number": 801}), ("/api/crcr/deliveries/{id}", {"id": None}),
     ("/api/crcr/level-status", {}), ("/api/crcr/pipeline", {}), ("/api/crcr/health", {})])
 def test_answers_are_as_they_are_described(reporter, rich, path, parts):
@@ -151,6 +151,25 @@ def test_the_level_is_as_crcrctl_says_with_the_evidence(reporter, rich):
         assert said["state"] == {"org/two": "no_jobs", "org/three": "bad"}[repo]  # of org/two: none for pull requests
         assert shown["answer"] is {"no_jobs": None, "bad": False}[said["state"]]
         assert shown["history"] == [{"level": shown["level"], "since": "1970-01-01T00:00:00.001Z"}]
+
+
+def test_a_vendor_sees_which_events_reached_it_and_what_github_answered(reporter):
+    silent = Job(reporter, "org/five", pr=851).outcome("dispatched", action="opened")
+    label_event(silent, "opened", [], "", 1)
+    spoke = Job(reporter, "org/five", pr=852).outcome("dispatched", action="opened")
+    label_event(spoke, "opened", [], "", 2)
+    spoke.call("completed", 3000, conclusion="success").wait_result()
+    gone = Job(reporter, "org/five", pr=853).outcome("failed", error="404: not found", http_status=404)
+    label_event(gone, "opened", [], "", 3)
+
+    def found():
+        reach = reporter.relay.api("/api/crcr/repos/org/five/events") or {"events": []}
+        rows = {one["pr_number"]: one for one in reach["events"]}
+        return {851, 852, 853} <= set(rows) and rows[852]["reported"] and (reach, rows)
+    reach, rows = wait_for("three events", found)
+    assert reach["last_report_at"] and not rows[851]["reported"]
+    assert [rows[853][name] for name in ("outcome", "http_status", "error", "reported")] == ["failed", 404, "404: not found", False]
+    assert rows[852]["delivery_id"] == spoke.delivery and rows[852]["outcome"] == "dispatched"
 
 
 # ---- which jobs count, and which delivery -----------------------------------------------------------

@@ -1,10 +1,10 @@
 // "/repo/<owner>/<name>": one back end: its newest jobs, its flaky ones, its badge.
 import { chart, daysChoice, daysOf, pointName } from "./charts.js";
-import { el, glossary, own, slots } from "./dom.js";
+import { el, glossary, own, slots, table } from "./dom.js";
 import { fill, matrices } from "./matrix.js";
 import { level, way } from "./level.js";
 import { flakyGlossary, flakyTable } from "./since.js";
-import { copyButton, demoted, E2E_HELP, PASS_RATE_HELP, passRate, QUEUE_HELP, said, seconds, tier, when } from "./values.js";
+import { copyButton, deliveryLink, demoted, E2E_HELP, PASS_RATE_HELP, passRate, prLink, QUEUE_HELP, said, seconds, state, tier, when } from "./values.js";
 
 const DAYS = [7, 30, 90];
 
@@ -15,6 +15,7 @@ export async function more(data, get, query) {
   data.trends = await get(`/api/crcr/repos/${data.downstream.repo}/trends?days=${daysOf(location.search, DAYS)}`);
   data.level = await get(`/api/crcr/repos/${data.downstream.repo}/level`);
   data.since = await get(`/api/crcr/repos/${data.downstream.repo}/since`);
+  data.reach = await get(`/api/crcr/repos/${data.downstream.repo}/events`);
 }
 
 const NUMBERS = [
@@ -48,6 +49,31 @@ function badge(repo) {
     el("p", [el("code", markdown), " ", copyButton(markdown, "the Markdown of the badge")])]);
 }
 
+const EVENTS = [
+  { name: "Event" }, { name: "When", look: "when", help: "When that was known of its dispatch." },
+  { name: "GitHub's answer", help: "To the repository_dispatch, and which attempt it was." }, { name: "Next", look: "title" },
+];
+
+// What a vendor can do, who has no access to the relay.
+function next(event) {
+  if (event.outcome === "failed") return [said(event.error || ""), " Once that is mended the relay's operator sends it again: ask for delivery ", el("code", event.delivery_id), "."];
+  if (event.outcome === "waiting") return ["It is tried again. ", said(event.error || "")];
+  if (event.outcome !== "dispatched") return said(event.error || "");
+  return event.reported ? "It reported." : "No report. Is there a workflow for repository_dispatch on the default branch, and did it run?";
+}
+
+const eventRow = (event) => ({ key: event.delivery_id, cells: [
+  [event.pr_number ? [prLink(event.pr_number), " "] : "", said([event.event_type, event.action].filter(Boolean).join(" ")), " ", deliveryLink(event.delivery_id)], when(event.at),
+  [state(event.outcome), " ", el("small", [event.http_status || "", event.attempt > 1 ? ` attempt ${event.attempt}` : ""], { class: "quiet" })], next(event)] });
+
+// Open where something is wrong.
+function events(reach) {
+  const wrong = reach.events.filter((event) => event.outcome !== "dispatched").length;
+  return el("details", [
+    el("summary", [`Events reach it: ${reach.events.length - wrong} of the last ${reach.events.length} were dispatched`, reach.last_report_at ? ["; last report ", when(reach.last_report_at)] : "; it never reported"]),
+    table("Events", "Of each of the newest pull requests the newest event", EVENTS, reach.events.map(eventRow))], { id: "events", open: wrong ? "" : null });
+}
+
 // Level, the way to the next one, and how it does.
 function head(data) {
   const repo = data.downstream, prs = repo.window.pull_requests, night = repo.window.nightly, fails = data.since?.failing.length || 0;
@@ -63,6 +89,7 @@ function head(data) {
 export function show(data, query) {
   return slots([
     ...head(data),
+    data.reach?.events.length ? events(data.reach) : null,
     ...matrices(data, query),
     data.since ? flakyTable(data.since) : null,
     data.jobs.length && data.trends ? trends(data.trends, daysOf(query, DAYS)) : null,
