@@ -122,6 +122,8 @@ static void decision_set(struct task_in_hand *t, const struct dispatch_decision 
         o->at_ms = t->signed_ms ? t->signed_ms : answer->sent_ms;
     t->decision.reason = NULL;
     o->reason = reason_of(decision);
+    if (decision->outcome == OUTCOME_WAITING || decision->outcome == OUTCOME_UNKNOWN)
+        o->next_ms = clock_wall_ms() + decision->until_ms - clock_mono_ms();
     log_decided(t);
     mark(t, decision->mark);
     role_progress(t->s->role); /* also after a time-out: GitHub is stalled, not we */

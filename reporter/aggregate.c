@@ -202,7 +202,6 @@ static void by_dispatch(struct aggregate *a, const struct aggregate_view *view)
 {
     const struct dispatch_view *d = view->dispatch;
     struct str outcome = str_of(d->outcome);
-    int64_t silent_ms = (d->dispatched_ms > 0 ? d->dispatched_ms : d->at_ms) + view->silent_ms;
     bool failed = str_is(outcome, outcome_kind_name(OUTCOME_FAILED));
     bool dropped = str_is(outcome, outcome_kind_name(OUTCOME_SUPERSEDED)) ||
                    str_is(outcome, outcome_kind_name(OUTCOME_SKIPPED));
@@ -211,13 +210,13 @@ static void by_dispatch(struct aggregate *a, const struct aggregate_view *view)
         complete(a, AGGREGATE_REFUSED, "failure", d->at_ms);
     else if (dropped)
         complete(a, AGGREGATE_DROPPED, "cancelled", d->at_ms);
-    else if (view->now_ms >= silent_ms)
-        complete(a, AGGREGATE_SILENT, "timed_out", silent_ms);
+    else if (dispatch_never_reported(d, 0, view->silent_ms, view->now_ms))
+        complete(a, AGGREGATE_SILENT, "timed_out", dispatch_report_due_ms(d, view->silent_ms));
     else {
         a->cause = str_is(outcome, outcome_kind_name(OUTCOME_WAITING)) ? AGGREGATE_WAITING
                                                                        : AGGREGATE_SENT;
         a->status = "queued";
-        a->look_ms = silent_ms;
+        a->look_ms = dispatch_report_due_ms(d, view->silent_ms);
     }
 }
 

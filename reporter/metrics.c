@@ -71,6 +71,11 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                             METRIC_COUNTER,
                             "Commits and downstreams marked dirty because their time had come.",
                             { NULL } },
+    [METRIC_CANARY_RESULT] = { "crcr_canary_result_timestamp_seconds",
+                               METRIC_GAUGE,
+                               "When the canary repository last had a result. Absent while "
+                               "none is known.",
+                               { NULL } },
     [METRIC_PAGES] = { "crcr_pages_total",
                        METRIC_COUNTER,
                        "Requests to the HUD pages and their JSON, by route and status.",

@@ -169,6 +169,16 @@ int64_t budget_left(const struct budget_rules *rules, enum budget_bucket bucket,
     return left_us > 0 ? left_us / us : 0;
 }
 
+int64_t budget_refill_us(const struct budget_rules *rules, enum budget_bucket bucket,
+                         enum budget_class class, int64_t used_us)
+{
+    if (!rules->limit[bucket])
+        return 0;
+    int64_t us = token_us(rules, bucket);
+    int64_t short_us = used_us + us - room(rules, bucket, leaves_percent[class]) * us;
+    return short_us > 0 ? short_us : 0;
+}
+
 void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket, bool alone,
                      char *to, size_t size)
 {

@@ -117,6 +117,9 @@ void budget_price(const struct budget_rules *rules, enum budget_call call, enum 
  * full); -1: no limit. */
 int64_t budget_left(const struct budget_rules *rules, enum budget_bucket bucket,
                     enum budget_class class, int64_t used_us);
+/* In how many µs the class has a token of it again; 0: it has one now, or there is no limit. */
+int64_t budget_refill_us(const struct budget_rules *rules, enum budget_bucket bucket,
+                         enum budget_class class, int64_t used_us);
 /* "80 contents a minute", and "without Redis" where a process counts alone. */
 void budget_describe(const struct budget_rules *rules, enum budget_bucket bucket, bool alone,
                      char *to, size_t size);

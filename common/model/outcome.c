@@ -89,6 +89,8 @@ void outcome_to_json(const struct outcome *o, struct buf *to)
     json_put_string(to, "maybe_duplicate", task_mark_name(o->maybe_duplicate));
     json_put_string(to, "action", o->action);
     put_number(to, "received_ms", o->received_ms);
+    if (o->next_ms)
+        json_put_number(to, "next_ms", o->next_ms);
     buf_putc(to, '}');
 }
 
@@ -154,6 +156,7 @@ static enum err read_numbers(const json_t *json, struct outcome *o, struct why *
     o->pr_number = json_integer_value(json_object_get(json, "pr_number"));
     o->latency_ms = json_integer_value(json_object_get(json, "latency_ms"));
     o->received_ms = json_integer_value(json_object_get(json, "received_ms"));
+    o->next_ms = json_integer_value(json_object_get(json, "next_ms"));
     const json_t *mark = json_object_get(json, "maybe_duplicate");
     o->maybe_duplicate =
         json_is_true(mark) ? MARK_ANSWER_UNSEEN : task_mark_parse(str_of(json_string_value(mark)));

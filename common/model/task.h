@@ -109,7 +109,8 @@ struct outcome {
     int64_t latency_ms; /* received → answered */
     enum outcome_reason reason;
     char error[512];
-    int64_t at_ms; /* the moment the call was sent; for others the moment it was decided */
+    int64_t at_ms;   /* the moment the call was sent; for others the moment it was decided */
+    int64_t next_ms; /* waiting, unknown: when it is tried again; 0: not known, as in old records */
     enum task_mark maybe_duplicate;
     /* Of a dispatch for a pull request, where one supersedes another; else "", as in old records
      * and those of a replay --again. */

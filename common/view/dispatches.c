@@ -90,8 +90,11 @@ enum err dispatch_fold_queue(struct redis *r, const struct outcome *o,
         STR_NUMBER(o->received_ms > 0 ? o->received_ms : 0),
         STR_LIT("maybe_duplicate"),
         str_of(task_mark_name(o->maybe_duplicate)),
+        STR_LIT("next_ms"), /* the last: few have it */
+        STR_NUMBER(o->next_ms),
     };
-    return redis_queue_script(r, &fold_script, 7, sizeof(argv) / sizeof(argv[0]), argv, why);
+    size_t argc = sizeof(argv) / sizeof(argv[0]) - (o->next_ms > 0 ? 0 : 2);
+    return redis_queue_script(r, &fold_script, 7, argc, argv, why);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -111,7 +114,7 @@ static const struct field {
     FIELD(event_type, TEXT),    FIELD(head_sha, TEXT), FIELD(error, TEXT),
     FIELD(level, NUMBER),       FIELD(pr, NUMBER),     FIELD(http_status, NUMBER),
     FIELD(attempt, NUMBER),     FIELD(at_ms, NUMBER),  FIELD(dispatched_ms, NUMBER),
-    FIELD(received_ms, NUMBER), FIELD(action, TEXT),
+    FIELD(received_ms, NUMBER), FIELD(action, TEXT),   FIELD(next_ms, NUMBER),
 };
 
 /* False when there is no such hash. */
@@ -138,6 +141,8 @@ static bool view_from_reply(const struct redis_value *reply, struct dispatch_vie
     }
     if (!view->dispatched_ms)
         view->dispatched_ms = unknown_ms;
+    if (!dispatch_is_open(view)) /* of an earlier try */
+        view->next_ms = 0;
     return view->outcome[0] != '\0';
 }
 
@@ -186,6 +191,31 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
     *ret = list;
     *n = kept;
     return OK;
+}
+
+static bool has_outcome(const struct dispatch_view *d, enum outcome_kind kind)
+{
+    return str_is(str_of(d->outcome), outcome_kind_name(kind));
+}
+
+bool dispatch_is_open(const struct dispatch_view *d)
+{
+    return has_outcome(d, OUTCOME_WAITING) || has_outcome(d, OUTCOME_UNKNOWN);
+}
+
+int64_t dispatch_report_due_ms(const struct dispatch_view *d, int64_t silent_ms)
+{
+    if (d->level < 2 || str_is(str_of(d->action), "closed") || has_outcome(d, OUTCOME_FAILED) ||
+        has_outcome(d, OUTCOME_SUPERSEDED) || has_outcome(d, OUTCOME_SKIPPED))
+        return 0;
+    return (d->dispatched_ms > 0 ? d->dispatched_ms : d->at_ms) + silent_ms;
+}
+
+bool dispatch_never_reported(const struct dispatch_view *d, size_t jobs, int64_t silent_ms,
+                             int64_t now_ms)
+{
+    int64_t due_ms = dispatch_report_due_ms(d, silent_ms);
+    return jobs == 0 && due_ms > 0 && now_ms >= due_ms;
 }
 
 /* ---- the one that a commit's aggregate check run is about ------------------------------------ */

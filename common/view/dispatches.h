@@ -18,6 +18,7 @@ struct dispatch_view {
     int64_t received_ms;   /* when the delivery came; 0 in older hashes */
     int64_t at_ms;         /* the outcome's */
     int64_t dispatched_ms; /* when the call was sent; 0: it was not, or is not known to be */
+    int64_t next_ms;       /* of the outcomes waiting and unknown: the next try; 0: not known */
     enum task_mark maybe_duplicate;
 };
 
@@ -37,5 +38,15 @@ enum err dispatches_of_delivery(struct redis *r, struct str delivery, size_t lim
  * pull_request events other than closed, and pushes of ciflow tags. */
 enum err dispatch_of_head(struct redis *r, struct str sha, struct str repo, bool *found,
                           struct dispatch_view *ret, struct why *why) MUST_CHECK;
+
+/* When the first report of a dispatch is due, silent_ms after it: a back end of which no job counts
+ * by then has never reported, and its check run is timed out. 0: none is due, at L1, of a closed
+ * pull request, or where the dispatch was refused, superseded or skipped. PURE, as the next. */
+int64_t dispatch_report_due_ms(const struct dispatch_view *d, int64_t silent_ms);
+/* jobs: how many of it count (aggregate.h). */
+bool dispatch_never_reported(const struct dispatch_view *d, size_t jobs, int64_t silent_ms,
+                             int64_t now_ms);
+/* It is tried again by itself: it waits, or GitHub's answer was not seen. */
+bool dispatch_is_open(const struct dispatch_view *d);
 
 #endif

@@ -126,6 +126,11 @@ static void of_outcome(struct summary *s, const struct record *r)
         say(s, ", maybe a duplicate: %s", task_mark_name(o.maybe_duplicate));
     if (*o.again)
         say(s, ", again %s", o.again);
+    if (o.next_ms) {
+        char at[CLOCK_TEXT_SIZE];
+        clock_format(o.next_ms, at);
+        say(s, ", next try %s", at);
+    }
     if (*o.error)
         say(s, ": %.300s", o.error);
 }

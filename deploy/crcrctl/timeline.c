@@ -297,7 +297,8 @@ static void add_step(struct downstream *to, const struct summary *s)
     /* The outcome of a wait and the record that waits are written at once, in any order: the one
      * that says until when counts. */
     if (to->sending && str_is(str_of(to->sending->outcome), "waits") &&
-        str_is(str_of(s->outcome), "waiting") && s->at_ms - to->sending->at_ms < 1000)
+        (str_is(str_of(s->outcome), "waiting") || str_is(str_of(s->outcome), "unknown")) &&
+        s->at_ms - to->sending->at_ms < 1000)
         return;
     to->sending = s;
     if (str_is(str_of(s->outcome), "dispatched"))

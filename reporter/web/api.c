@@ -113,6 +113,42 @@ void api_put_repo(struct buf *to, struct str repo, const struct allowlist_entry 
 typedef void put_fn(struct buf *to, const struct api_delivery *delivery, const char *repo,
                     int64_t level, const struct dispatch_view *d);
 
+static void put_check(struct buf *to, const struct check_state *c)
+{
+    json_put_name(to, "check_run");
+    buf_puts(to, c && c->status ? "{" : "null");
+    if (!c || !c->status)
+        return;
+    json_put_number(to, "id", c->id ? c->id : -1);
+    json_put_string(to, "status", c->status);
+    json_put_string(to, "conclusion", c->conclusion);
+    json_put_string(to, "title", c->title);
+    json_put_string(to, "absent", c->absent);
+    json_put_time(to, "until", c->until_ms);
+    json_put_bool(to, "blocks", c->blocks);
+    json_put_bool(to, "of_other_delivery", c->other);
+    buf_putc(to, '}');
+}
+
+static void put_dispatch(struct buf *to, const struct dispatch_view *d, int64_t due_ms)
+{
+    json_put_name(to, "dispatch");
+    buf_puts(to, d ? "{" : "null");
+    if (!d)
+        return;
+    json_put_string(to, "outcome", d->outcome);
+    json_put_time(to, "received_at", d->received_ms);
+    json_put_time(to, "at", d->at_ms);
+    json_put_time(to, "dispatched_at", d->dispatched_ms);
+    json_put_number(to, "http_status", d->http_status);
+    json_put_number(to, "attempt", d->attempt);
+    json_put_string(to, "maybe_duplicate", task_mark_name(d->maybe_duplicate));
+    json_put_string(to, "error", d->error);
+    json_put_time(to, "next_at", d->next_ms);
+    json_put_time(to, "report_due_at", due_ms);
+    buf_putc(to, '}');
+}
+
 static void put_downstream(struct buf *to, const struct api_delivery *delivery, const char *repo,
                            int64_t level, const struct dispatch_view *d)
 {
@@ -120,26 +156,18 @@ static void put_downstream(struct buf *to, const struct api_delivery *delivery, 
     bool listed = version && version->list;
     const struct demotion *demotion =
         listed ? demotion_in_force(version, delivery->demoting, str_of(repo)) : NULL;
-    const char *const *checks = d ? delivery->checks : NULL;
+    struct jobs_score score = score_of_downstream(delivery->jobs, delivery->n_jobs, str_of(repo));
     json_put_begin(to, NULL, '{');
     json_put_string(to, "repo", repo);
     put_level(to, level);
     put_people(to, listed ? allowlist_find(version->list, str_of(repo)) : NULL);
     json_put_string(to, "demoted", demotion ? demotion->reason : NULL);
-    json_put_string(to, "check_run", checks ? checks[d - delivery->dispatches] : NULL);
-    json_put_name(to, "dispatch");
-    buf_puts(to, d ? "{" : "null");
-    if (d) {
-        json_put_string(to, "outcome", d->outcome);
-        json_put_time(to, "received_at", d->received_ms);
-        json_put_time(to, "at", d->at_ms);
-        json_put_time(to, "dispatched_at", d->dispatched_ms);
-        json_put_number(to, "http_status", d->http_status);
-        json_put_number(to, "attempt", d->attempt);
-        json_put_string(to, "maybe_duplicate", task_mark_name(d->maybe_duplicate));
-        json_put_string(to, "error", d->error);
-        buf_putc(to, '}');
-    }
+    put_check(to, d && delivery->checks ? &delivery->checks[d - delivery->dispatches] : NULL);
+    /* Where there are more jobs than these nobody knows it. */
+    bool silent = d && score.jobs == 0 && !delivery->more_jobs && delivery->overdue_ms > 0;
+    json_put_bool(to, "never_reported",
+                  silent && dispatch_never_reported(d, 0, delivery->overdue_ms, delivery->now_ms));
+    put_dispatch(to, d, silent ? dispatch_report_due_ms(d, delivery->overdue_ms) : 0);
     buf_putc(to, '}');
 }
 
@@ -173,7 +201,7 @@ static void put_downstreams(struct buf *to, const struct api_delivery *delivery,
 /* When the relay got the reports of each job, in the order of jobs. */
 static void put_clocks(struct buf *to, const struct api_delivery *delivery)
 {
-    json_put_number(to, "silent_after_seconds", delivery->silent_ms / 1000);
+    json_put_number(to, "silent_after_seconds", delivery->overdue_ms / 1000);
     json_put_begin(to, "clocks", '[');
     for (size_t i = 0; i < delivery->n_jobs; i++) {
         json_put_begin(to, NULL, '{');
@@ -208,7 +236,7 @@ void api_put_delivery(struct buf *to, const struct api_delivery *delivery)
     buf_puts(to, exists[delivery->commit]);
     put_downstreams(to, delivery, put_downstream);
     json_put_bool(to, "more_jobs", delivery->more_jobs);
-    if (delivery->silent_ms > 0)
+    if (delivery->with_clocks)
         put_clocks(to, delivery);
     api_put_jobs(to, delivery->jobs, delivery->n_jobs);
     buf_putc(to, '}');
@@ -221,13 +249,17 @@ static void put_state(struct buf *to, const struct api_delivery *delivery, const
 {
     struct jobs_score score = score_of_downstream(delivery->jobs, delivery->n_jobs, str_of(repo));
     bool silent = d && delivery->silent && delivery->silent[d - delivery->dispatches];
-    enum job_state state = score.worst ? score.worst->state : silent ? JOB_TIMED_OUT : JOB_NONE;
+    enum job_state state = score.worst            ? score.worst->state
+                           : silent && level >= 3 ? JOB_TIMED_OUT
+                                                  : JOB_NONE;
     json_put_begin(to, NULL, '{');
     json_put_string(to, "repo", repo);
     put_level(to, level);
     json_put_string(to, "status", state == JOB_NONE ? NULL : job_state_name(state));
     json_put_string(to, "conclusion", score.worst ? score.worst->conclusion : NULL);
     json_put_string(to, "dispatch", d ? d->outcome : NULL);
+    json_put_bool(to, "never_reported", silent);
+    json_put_bool(to, "blocks", score_blocks(&score, d, level));
     put_counts(to, &score);
     buf_putc(to, '}');
 }

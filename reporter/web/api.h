@@ -23,7 +23,19 @@ void api_put_job(struct buf *to, const struct result_record *job);
 /* The member "jobs". */
 void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n);
 
-/* One delivery: each downstream with its dispatch, and all jobs. */
+/* The aggregate check run of one back end (check_state.h); all 0: it has none. */
+struct check_state {
+    int64_t id;             /* at GitHub; 0: it is not there */
+    const char *status;     /* absent, queued, in_progress, completed; NULL: there is to be none */
+    const char *conclusion; /* of one that completed */
+    const char *absent;     /* why: not_dispatched, refused, newer_commit, budget, not_yet */
+    int64_t until_ms;       /* budget: when there is room; 0: not known */
+    char *title;            /* as on GitHub; NULL: not known */
+    bool blocks;            /* a merge that requires it */
+    bool other;             /* it is about a newer delivery of the commit; the rest is not known */
+};
+
+/* What became of one delivery: each downstream with its dispatch, and all jobs. */
 struct api_delivery {
     struct str id;
     const struct result_record *jobs;
@@ -34,11 +46,11 @@ struct api_delivery {
     bool more_jobs;                          /* there are more jobs than these */
     const struct allowlist_version *version; /* NULL: devices and on-calls are not known */
     const struct demotions *demoting;        /* by pull requests; NULL: none */
-    /* For the timeline: how long a dispatch or a job may be silent. 0: no timeline. */
-    int64_t silent_ms;
-    /* For the timeline: the commit's check run of each dispatch as last sent; NULL: none. */
-    const char *const *checks;
-    const bool *silent; /* in the list: for each dispatch whether it has no report; NULL: none */
+    int64_t overdue_ms;                      /* how long a dispatch or a job may be silent */
+    bool with_clocks;                        /* for the timeline */
+    const struct check_state *checks;        /* with it: of each dispatch */
+    int64_t now_ms;                          /* for what is late by now */
+    const bool *silent; /* in the list: of each dispatch, that it has never reported; NULL: none */
 };
 void api_put_delivery(struct buf *to, const struct api_delivery *delivery);
 /* A pull request in the list. at_ms: its newest event. shown: the delivery that stands for it; its

@@ -7,12 +7,10 @@
 #include "../../common/base/json_text.h"
 #include "../../common/base/mem.h"
 #include "../../common/model/ids.h"
-#include "../../common/view/checks.h"
 #include "../../common/view/indexes.h"
 #include "../../common/view/pull_requests.h"
 #include "../aggregate.h"
-#include "api.h"
-#include "paths.h"
+#include "check_state.h"
 
 #define JOBS_FULL     100 /* that come with failed tests and verdict */
 #define PREFIX_MIN    8   /* characters of the beginning of an id */
@@ -20,26 +18,6 @@
 #define PR_DELIVERIES 25
 #define PR_JOBS       400 /* of each delivery */
 #define LABELS_BYTES  8192
-
-/* For each dispatch the aggregate check run of its commit, as last sent. */
-static enum err checks_get(struct redis *r, const struct dispatch_view *dispatches, size_t n,
-                           const char **ret, struct why *why)
-{
-    enum err err = OK;
-    for (size_t i = 0; !err && i < n; i++) {
-        struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
-        char name[REPO_MAX + 8];
-        ret[i] = NULL;
-        if (dispatches[i].level < 3 || !*dispatches[i].head_sha)
-            continue;
-        snprintf(name, sizeof(name), "crcr/%s", dispatches[i].repo);
-        err = checks_sent_list(r, str_of(dispatches[i].head_sha), str_of(name), &list, why);
-        for (size_t k = 0; !err && k < list.n; k++)
-            if (!ret[i] || !list.at[k].sent.completed)
-                ret[i] = list.at[k].sent.completed ? "completed" : "open";
-    }
-    return err;
-}
 
 /* limit and full_max as jobs_of_delivery; full_max 0: without what the timeline needs, too. *known:
  * it has a dispatch or a job. */
@@ -66,27 +44,29 @@ static enum err delivery_put(const struct web_view *w, struct str id, size_t lim
     struct demotions *demoting = NULL;
     if (!err)
         err = prs_demoting_get(r, &demoting, why);
-    const char **checks = full_max > 0 && !err ? mem_alloc(n + 1, sizeof(*checks)) : NULL;
-    if (checks)
-        err = checks_get(r, dispatches, n, checks, why);
     const struct allowlist_version *version = allowlist_feed_get(w->reporter->feed);
-    const struct api_delivery delivery = { .id = id,
-                                           .jobs = jobs.at,
-                                           .n_jobs = jobs.n,
-                                           .dispatches = dispatches,
-                                           .n_dispatches = n,
-                                           .commit = seen,
-                                           .more_jobs = jobs.n >= limit,
-                                           .version = version,
-                                           .demoting = demoting,
-                                           .silent_ms = checks ? w->reporter->times.overdue_ms : 0,
-                                           .checks = checks };
+    struct api_delivery delivery = { .id = id,
+                                     .jobs = jobs.at,
+                                     .n_jobs = jobs.n,
+                                     .dispatches = dispatches,
+                                     .n_dispatches = n,
+                                     .commit = seen,
+                                     .more_jobs = jobs.n >= limit,
+                                     .version = version,
+                                     .demoting = demoting,
+                                     .overdue_ms = w->reporter->times.overdue_ms,
+                                     .now_ms = clock_wall_ms(),
+                                     .with_clocks = full_max > 0 };
+    struct check_state *checks = NULL;
+    if (!err && full_max > 0)
+        err = check_states_get(w, &delivery, &checks, why);
+    delivery.checks = checks;
     *known = jobs.n + n > 0;
     if (!err)
         api_put_delivery(to, &delivery);
     allowlist_feed_release(w->reporter->feed, version);
     demotions_free(demoting);
-    free(checks);
+    check_states_free(checks, n);
     free(dispatches);
     return err;
 }
@@ -120,11 +100,16 @@ enum err pr_page(const struct web_view *w, const struct path_ask *ask, struct bu
                  struct why *why)
 {
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
+    struct view_index CLEANUP(view_index_clear) self = { NULL, 0 };
     struct pr_now CLEANUP(pr_now_clear) now = { .labels = NULL };
+    struct pr_text text = { .title = "" };
     int64_t pr = pr_number(ask->id);
     enum err err = deliveries_of_pr(w->redis, pr, PR_DELIVERIES, &deliveries, why);
     if (!err)
         err = pr_now_get(w->redis, pr, &now, why);
+    view_index_add(&self, ask->id, 0);
+    if (!err)
+        err = pr_texts_get(w->redis, &self, &text, why);
     if (err)
         return err;
     struct str rest = str_of(now.labels), line;
@@ -132,6 +117,9 @@ enum err pr_page(const struct web_view *w, const struct path_ask *ask, struct bu
     buf_putc(to, '{');
     json_put_number(to, "pr_number", pr);
     json_put_text(to, "upstream_repo", str_of(w->reporter->upstream_repo));
+    json_put_string(to, "title", text.title);
+    json_put_string(to, "author", text.author);
+    json_put_string(to, "head_sha", text.head_sha);
     buf_puts(to, ",\"labels\":[");
     while (str_split(&rest, '\n', &line)) {
         json_put_comma(to);

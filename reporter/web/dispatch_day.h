@@ -5,7 +5,8 @@
 
 #include "../../common/model/task.h"
 
-#define DISPATCH_DAY_MS (24 * 3600 * 1000LL)
+#define DISPATCH_DAY_MS     (24 * 3600 * 1000LL)
+#define DISPATCH_FAILED_MAX 20 /* calls in a row that are counted */
 
 struct dispatch_day;
 struct dispatch_day *dispatch_day_new(void);
@@ -24,5 +25,14 @@ void dispatch_day_add(struct dispatch_day *d, const struct outcome *o, int64_t n
  * the last 15 minutes: a sender then forgets a breaker that is not used (common/github/gate.h). One
  * sender's is enough: replicas have breakers of their own. All are counted, 50 are named. */
 void dispatch_day_put(struct buf *to, const struct dispatch_day *d, int64_t now_ms);
+/* The member "dispatches" of a back end in the summary: how its calls of the last 24 hours went;
+ * null: there was none, or the topic is being read.
+ *
+ * failed_in_a_row: calls without effect since the newest that GitHub took (refused, no answer, 5xx,
+ * or put off after such a failure). silent_since: GitHub took a dispatch then, silent_ms have
+ * passed, and nothing was heard since (heard_ms, 0: never); of each hour the first one counts.
+ * silent_ms 0: nothing is expected. */
+void dispatch_day_put_one(struct buf *to, const struct dispatch_day *d, struct str repo,
+                          int64_t heard_ms, int64_t silent_ms, int64_t now_ms);
 
 #endif

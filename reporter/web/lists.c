@@ -36,7 +36,7 @@ static void kept_clear(struct kept *k)
 static void prs_clear(struct pr_list *l)
 {
     for (size_t i = 0; i < l->prs.n; i++)
-        buf_clear(&l->rows[i].json);
+        buf_clear(&l->rows[i].json), free(l->rows[i].parts);
     free(l->rows);
     free(l->texts);
     view_index_clear(&l->prs);

@@ -21,9 +21,18 @@ enum err lists_jobs(struct lists *l, struct redis *r, struct str repo, const str
 enum err lists_known(struct lists *l, struct redis *r, struct job_list *jobs,
                      struct why *why) MUST_CHECK;
 
+/* How one back end does with a pull request: what its state is made of. */
+struct pr_part {
+    char repo[REPO_MAX + 1];
+    int64_t level;
+    bool failed, running, ended;
+};
 /* One pull request of the list. Its fields are filled when they are needed. */
 struct pr_row {
-    const char *state; /* NULL: not read yet */
+    bool read; /* else it was not yet */
+    bool more_jobs;
+    struct pr_part *parts;
+    size_t n;
     struct buf json;
 };
 struct pr_list {

@@ -87,7 +87,9 @@ static const struct api_path api_paths[] = {
       .params = { { "q", NULL, NULL },
                   { "state", "all|failing|running|passing",
                     "state must be failing, running, passing or all" },
-                  BEFORE("#-#") },
+                  BEFORE("#-#"),
+                  { "repo", NULL, NULL },
+                  { "level", "all|L4|L3|L2|L1", "level must be L1, L2, L3, L4 or all" } },
       .put = prs_page },
     { .name = "pr", .path = "/api/crcr/prs/*", .valid = pr_valid, .put = pr_page },
     { .name = "delivery",
@@ -279,7 +281,7 @@ int path_render(const struct web_view *w, const struct path_ask *ask, struct buf
     *why = (struct why){ "" };
     enum err err = ask->path->no_view ? OK : view_epoch_get(w->redis, &epoch, why);
     if (!err && !ask->path->no_view && epoch == 0) /* it lacks what it will show again */
-        return detail(to, 503, "the view is being rebuilt, try again");
+        return detail(to, 503, VIEW_REBUILT ", try again");
     if (ask->path->with_list && !allowlist_feed_caught_up(w->reporter->feed))
         return detail(to, 503, "the allowlist is being read, try again");
     if (!err)

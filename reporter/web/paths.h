@@ -17,7 +17,7 @@ struct web_view {
     struct lists *lists;
 };
 
-#define PATH_PARAMS_MAX 3
+#define PATH_PARAMS_MAX 5
 
 /* What a request asks for. Equal requests have equal keys. */
 struct path_ask {
@@ -60,6 +60,7 @@ struct api_path {
 };
 /* Public error texts; the log has the cause. */
 #define VIEW_UNAVAILABLE   "the view is unavailable"
+#define VIEW_REBUILT       "the view is being rebuilt"
 #define TOPICS_UNAVAILABLE "the topics are unavailable"
 #define PATH_UNAVAILABLE   VIEW_UNAVAILABLE ", try again"
 #define SVG_TYPE           "image/svg+xml"

@@ -9,7 +9,10 @@
 #include "../../common/base/mem.h"
 #include "../../common/io/topic_admin.h"
 #include "../../common/io/topic_follower.h"
+#include "../../common/model/canary.h"
+#include "../../common/view/epoch.h"
 #include "../../common/view/indexes.h"
+#include "../aggregate.h"
 #include "paths.h"
 #include "pipeline_put.h"
 
@@ -34,8 +37,10 @@ struct pipeline {
     struct role_ctx *role;
     atomic_llong *alive_ms;
 
-    pthread_mutex_t lock; /* guards these two */
+    pthread_mutex_t lock; /* guards these, and day where another thread reads it */
     struct buf all, health;
+    int64_t budget_until_ms;
+    bool day_read; /* the topic was read up to its end */
 
     /* The looking thread's own. */
     struct budget_rules rules;
@@ -49,8 +54,11 @@ struct pipeline {
     struct pipeline_look look;
     struct buf looked_all, looked_health; /* what it said when it last came to its end */
     int64_t looked_ms;                    /* when that was; 0 */
-    bool failed, blind;                   /* of the last one: Kafka, Redis did not answer */
-    struct topic_want *wants;             /* of this one */
+    bool failed;                          /* of the last one: Kafka did not answer */
+    int64_t blind_ms;                     /* since when Redis has not; 0: it did */
+    struct canary canary;
+    int64_t canary_ms;        /* when it was looked at */
+    struct topic_want *wants; /* of this one */
     size_t n_wants;
 };
 
@@ -165,8 +173,11 @@ static enum err follow_one(struct pipeline *p, enum followed one, struct why *wh
         dlq_clear(&p->open);
         p->open.more = false;
     } else {
+        pthread_mutex_lock(&p->lock);
         dispatch_day_free(p->day);
         p->day = dispatch_day_new();
+        p->day_read = false;
+        pthread_mutex_unlock(&p->lock);
     }
     enum err err = topic_follower_start(&p->follower[one], &options, why);
     p->follows[one] = !err;
@@ -199,8 +210,11 @@ static bool records_take(struct pipeline *p)
     for (; p->follows[OF_DISPATCHES] && n < TAKE_MAX; n++) {
         if (!(record = topic_follower_next(p->follower[OF_DISPATCHES], 0)))
             break;
-        if (!outcome_from_json(record->value, &outcome, NULL))
-            dispatch_day_add(p->day, &outcome, clock_wall_ms());
+        if (outcome_from_json(record->value, &outcome, NULL))
+            continue;
+        pthread_mutex_lock(&p->lock);
+        dispatch_day_add(p->day, &outcome, clock_wall_ms());
+        pthread_mutex_unlock(&p->lock);
     }
     return n == TAKE_MAX;
 }
@@ -227,6 +241,37 @@ static size_t accounts_of(const struct pipeline *p, const struct allowlist *list
     return n;
 }
 
+/* Once a minute. */
+static enum err canary_look(struct pipeline *p, const struct allowlist *list, int64_t now_ms,
+                            struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
+    if (now_ms - p->canary_ms < ENDS_MS)
+        return OK;
+    enum err err = jobs_of_repo(p->redis, STR_LIT(CANARY_REPO), false, CANARY_JOBS, &jobs, why);
+    if (err)
+        return err;
+    jobs_mark_replaced(jobs.at, jobs.n);
+    canary_from_jobs(&p->canary, jobs.at, jobs.n, !!allowlist_find(list, STR_LIT(CANARY_REPO)));
+    p->canary_ms = now_ms;
+    if (p->canary.result_ms)
+        metrics_set(role_metrics(p->role), METRIC_CANARY_RESULT, NULL,
+                    (double)p->canary.result_ms / 1000);
+    return OK;
+}
+
+/* The upstream's account is the first. */
+static int64_t budget_until(const struct budget_rules *rules, const struct budget_used *used,
+                            int64_t now_ms)
+{
+    int64_t wait_us = used->limited_us;
+    for (enum budget_bucket b = 0; b < BUDGET_BUCKETS; b++) {
+        int64_t us = budget_refill_us(rules, b, BUDGET_AGGREGATE, used->used_us[b]);
+        wait_us = us > wait_us ? us : wait_us;
+    }
+    return wait_us > 0 ? now_ms + wait_us / 1000 : 0;
+}
+
 static void render(struct pipeline *p)
 {
     bool caught_up = allowlist_feed_caught_up(p->reporter->feed); /* before: what follows is so */
@@ -235,6 +280,7 @@ static void render(struct pipeline *p)
     struct budget_used used[ACCOUNTS_MAX];
     size_t n = accounts_of(p, version->list, accounts);
     char refused[ALLOWLIST_NOTE_MAX] = "";
+    int64_t epoch = 0;
     struct why why;
     struct pipeline_view view = {
         .pipeline = &p->looked_all,
@@ -247,6 +293,7 @@ static void render(struct pipeline *p)
         .caught_up = caught_up,
         .sha = version->sha,
         .repositories = version->list ? (int64_t)allowlist_size(version->list) : 0,
+        .canary = &p->canary,
         .redis_error = "",
         .refused = refused,
         .rules = &p->rules,
@@ -258,12 +305,17 @@ static void render(struct pipeline *p)
         err = allowlist_note_error(p->redis, refused, &why);
     if (!err)
         err = allowlist_note_fetched(p->redis, &view.fetched_ms, &why);
-    if (err && !p->blind)
+    if (!err)
+        err = view_epoch_get(p->redis, &epoch, &why);
+    if (!err && epoch)
+        err = canary_look(p, version->list, view.now_ms, &why);
+    if (err && !p->blind_ms)
         log_warn("pipeline_not_seen", LOG_STR("error", str_of(why.text)));
-    p->blind = !!err;
-    if (err)
-        view.redis_error = VIEW_UNAVAILABLE;
-    else
+    p->blind_ms = !err ? 0 : p->blind_ms ? p->blind_ms : view.now_ms;
+    view.redis_since_ms = p->blind_ms;
+    if (err || !epoch)
+        view.redis_error = err ? VIEW_UNAVAILABLE : VIEW_REBUILT;
+    if (!err)
         view.n_accounts = n;
     dlq_sort(&p->open, true);
     pthread_mutex_lock(&p->lock);
@@ -271,6 +323,8 @@ static void render(struct pipeline *p)
     buf_reset(&p->health);
     pipeline_put(&p->all, &view);
     health_put(&p->health, &view);
+    p->day_read = !!view.day;
+    p->budget_until_ms = err ? 0 : budget_until(&p->rules, &used[0], view.now_ms);
     pthread_mutex_unlock(&p->lock);
     allowlist_feed_release(p->reporter->feed, version);
 }
@@ -368,4 +422,21 @@ void pipeline_get(struct pipeline *p, bool health, struct buf *to)
     pthread_mutex_lock(&p->lock);
     buf_put(to, buf_str(health ? &p->health : &p->all));
     pthread_mutex_unlock(&p->lock);
+}
+
+void pipeline_dispatches_put(struct pipeline *p, struct str repo, int64_t heard_ms,
+                             int64_t silent_ms, struct buf *to)
+{
+    pthread_mutex_lock(&p->lock);
+    dispatch_day_put_one(to, p->day_read ? p->day : NULL, repo, heard_ms, silent_ms,
+                         clock_wall_ms());
+    pthread_mutex_unlock(&p->lock);
+}
+
+int64_t pipeline_budget_until(struct pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    int64_t until_ms = p->budget_until_ms;
+    pthread_mutex_unlock(&p->lock);
+    return until_ms > clock_wall_ms() ? until_ms : 0;
 }

@@ -19,5 +19,11 @@ void pipeline_free(struct pipeline *p);
 /* Appends the JSON of /api/crcr/pipeline, or of /api/crcr/health; nothing before the first look.
  * Any thread. */
 void pipeline_get(struct pipeline *p, bool health, struct buf *to);
+/* As dispatch_day_put_one, now. Any thread. */
+void pipeline_dispatches_put(struct pipeline *p, struct str repo, int64_t heard_ms,
+                             int64_t silent_ms, struct buf *to);
+/* Until when no aggregate check run can be made for want of budget at the upstream; 0: one can, or
+ * it is not known. Wall clock; any thread. */
+int64_t pipeline_budget_until(struct pipeline *p);
 
 #endif

@@ -154,23 +154,28 @@ static void put_dlq(struct buf *to, const struct dlq *d, size_t shown)
     buf_puts(to, shown ? "]}" : "}");
 }
 
-void pipeline_put(struct buf *to, const struct pipeline_view *v)
+static void put_redis(struct buf *to, const struct pipeline_view *v)
 {
-    buf_putc(to, '{');
-    buf_put(to, buf_str(v->pipeline));
-    json_put_string(to, "error", v->error);
-    put_dlq(to, v->dlq, PIPELINE_DLQ_SHOWN);
+    json_put_begin(to, "redis", '{');
+    json_put_string(to, "error", v->redis_error);
+    json_put_time(to, "since", v->redis_since_ms);
     buf_putc(to, '}');
 }
 
-/* For each bucket that of the account with least left. In tokens. */
+/* When the class has a token again; null: it has one. In steps of 10 s: open pages follow it. */
+static void put_refill(struct buf *to, const char *name, int64_t now_ms, int64_t wait_us)
+{
+    json_put_time(to, name, wait_us > 0 ? ((now_ms + wait_us / 1000) / 10000 + 1) * 10000 : 0);
+}
+
+/* Of each bucket that of the account that has least. In tokens. */
 static void put_budget(struct buf *to, const struct pipeline_view *v)
 {
     int64_t limited_us = 0;
     for (size_t i = 0; i < v->n_accounts; i++)
         limited_us = v->used[i].limited_us > limited_us ? v->used[i].limited_us : limited_us;
     json_put_begin(to, "budget", '{');
-    json_put_string(to, "error", v->redis_error);
+    json_put_string(to, "error", v->n_accounts ? "" : v->redis_error);
     json_put_time(to, "limited_until", limited_us ? v->now_ms + limited_us / 1000 : 0);
     json_put_begin(to, "buckets", '[');
     for (enum budget_bucket b = 0; v->n_accounts && b < BUDGET_BUCKETS; b++) {
@@ -187,9 +192,24 @@ static void put_budget(struct buf *to, const struct pipeline_view *v)
         json_put_number(to, "left", budget_left(v->rules, b, BUDGET_AGGREGATE, used_us));
         json_put_number(to, "left_l4", budget_left(v->rules, b, BUDGET_L4, used_us));
         json_put_number(to, "left_rest", budget_left(v->rules, b, BUDGET_REST, used_us));
+        json_put_number(to, "limit", v->rules->limit[b]);
+        put_refill(to, "l4_at", v->now_ms, budget_refill_us(v->rules, b, BUDGET_L4, used_us));
+        put_refill(to, "rest_at", v->now_ms, budget_refill_us(v->rules, b, BUDGET_REST, used_us));
+        put_refill(to, "full_at", v->now_ms, used_us);
         buf_putc(to, '}');
     }
     buf_puts(to, "]}");
+}
+
+void pipeline_put(struct buf *to, const struct pipeline_view *v)
+{
+    buf_putc(to, '{');
+    buf_put(to, buf_str(v->pipeline));
+    json_put_string(to, "error", v->error);
+    put_redis(to, v);
+    put_budget(to, v);
+    put_dlq(to, v->dlq, PIPELINE_DLQ_SHOWN);
+    buf_putc(to, '}');
 }
 
 void health_put(struct buf *to, const struct pipeline_view *v)
@@ -199,7 +219,9 @@ void health_put(struct buf *to, const struct pipeline_view *v)
     json_put_time(to, "looked_at", *v->error ? v->looked_ms : 0);
     json_put_string(to, "error", v->error);
     dispatch_day_put(to, v->day, v->now_ms);
+    put_redis(to, v);
     put_budget(to, v);
+    canary_put(to, v->canary);
     put_dlq(to, v->dlq, 0);
     json_put_begin(to, "allowlist", '{');
     json_put_bool(to, "caught_up", v->caught_up);

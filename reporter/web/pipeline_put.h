@@ -7,6 +7,7 @@
 #include "../../common/model/dlq_entry.h"
 #include "../../common/model/topics.h"
 #include "../../common/view/budget_shared.h"
+#include "canary.h"
 #include "dispatch_day.h"
 
 #define PIPELINE_DLQ_SHOWN 200
@@ -46,7 +47,9 @@ struct pipeline_view {
     bool caught_up;                 /* the allowlist below is in force; false: it is being read */
     const char *sha;                /* "": there is none */
     int64_t repositories;
+    const struct canary *canary;
     const char *redis_error; /* why the members below are unknown; "": they are known */
+    int64_t redis_since_ms;  /* since when Redis has not answered; 0: it does */
     int64_t fetched_ms;      /* when the allowlist was last fetched; 0: never */
     const char *refused;     /* why the newest allowlist is not in force; "" */
     const struct budget_rules *rules;

@@ -15,11 +15,15 @@
 #define PR_JOBS       400 /* of that */
 #define LOOKS         100 /* pull requests whose jobs are read for one answer */
 
+#define SHA_MIN 7 /* characters of a commit that is looked for */
+
 /* What is asked for. */
 struct pr_query {
-    struct str text;   /* in number, title or author, in any case; empty: all */
+    struct str text;   /* in number, title or author, in any case, or a commit; empty: all */
     struct str state;  /* failing, running or passing, as state_of says; or all */
     struct str before; /* "before" of an answer: those that come behind it; empty: all */
+    struct str repo;   /* in the name of a back end; empty: any */
+    struct str level;  /* of a back end, in lower case; or all */
 };
 
 static bool holds(struct str text, struct str part)
@@ -45,8 +49,9 @@ static bool is_behind(const struct view_index_entry *pr, struct str before)
 static bool is_wanted(const struct pr_query *query, const struct view_index_entry *pr,
                       const struct pr_text *text)
 {
-    if (!is_behind(pr, query->before))
-        return false;
+    if (query->text.len >= SHA_MIN &&
+        str_eq_nocase(str_cut(str_of(text->head_sha), query->text.len), query->text))
+        return true;
     return !query->text.len || holds(str_of(pr->name), query->text) ||
            holds(str_of(text->title), query->text) || holds(str_of(text->author), query->text);
 }
@@ -75,44 +80,73 @@ static enum err jobs_find(struct redis *r, const struct view_index *deliveries,
     return err;
 }
 
-/* Which back ends at L3 and L4 were dispatched to and have not reported in time: their check runs
- * are timed out (aggregate.c, by_dispatch). Closing a pull request has no check run. */
+/* Which back ends have never reported. At L3 and L4 it goes by the dispatch that the check run of
+ * the commit is about. */
 static enum err silent_find(const struct web_view *w, const struct api_delivery *shown,
                             bool *silent, struct why *why)
 {
-    const int64_t before_ms = clock_wall_ms() - w->reporter->times.overdue_ms;
     enum err err = OK;
     for (size_t i = 0; !err && i < shown->n_dispatches; i++) {
         const struct dispatch_view *d = &shown->dispatches[i];
         struct str repo = str_of(d->repo);
-        struct dispatch_view head = { .dispatched_ms = 0 };
+        size_t n = score_of_downstream(shown->jobs, shown->n_jobs, repo).jobs;
+        struct dispatch_view head = *d;
         bool found;
-        if (shown->n_jobs > 0 && !strcmp(d->action, "closed"))
+        if (n > 0 || (shown->n_jobs > 0 && !strcmp(d->action, "closed")))
             continue; /* it may have reported on another delivery, which is not looked at */
-        if (d->level < 3 || score_of_downstream(shown->jobs, shown->n_jobs, repo).jobs > 0)
-            continue;
-        err = dispatch_of_head(w->redis, str_of(d->head_sha), repo, &found, &head, why);
-        silent[i] = head.dispatched_ms > 0 && head.dispatched_ms <= before_ms;
+        if (d->level >= 3)
+            err = dispatch_of_head(w->redis, str_of(d->head_sha), repo, &found, &head, why);
+        silent[i] = dispatch_never_reported(&head, n, w->reporter->times.overdue_ms, shown->now_ms);
     }
     return err;
 }
 
-/* The state, from the jobs of all downstreams that count; at L3 and L4 also from those that
- * reported nothing: silent, or not reached. If there are more than were read, it is not known that
- * they pass. */
-static const char *state_of(const struct api_delivery *shown)
+/* Notes how one back end does: by its jobs that count, at L3 and L4 also by who reported nothing:
+ * silent, or not reached. d: its dispatch, or NULL. */
+static void part_add(struct pr_row *row, const struct api_delivery *shown, const char *repo,
+                     int64_t level, const struct dispatch_view *d)
 {
-    struct jobs_score score = score_of_downstream(shown->jobs, shown->n_jobs, STR_NONE);
-    for (size_t i = 0; i < shown->n_dispatches; i++) {
-        const struct dispatch_view *d = &shown->dispatches[i];
-        bool refused = d->level >= 3 && !strcmp(d->outcome, outcome_kind_name(OUTCOME_FAILED)) &&
-                       !score_of_downstream(shown->jobs, shown->n_jobs, str_of(d->repo)).jobs;
-        score.failed += shown->silent[i] || refused;
+    struct jobs_score score = score_of_downstream(shown->jobs, shown->n_jobs, str_of(repo));
+    bool silent = d && shown->silent[d - shown->dispatches];
+    bool refused = d && !score.jobs && !strcmp(d->outcome, outcome_kind_name(OUTCOME_FAILED));
+    for (size_t i = 0; i < row->n; i++)
+        if (str_eq_nocase(str_of(row->parts[i].repo), str_of(repo)))
+            return;
+    row->parts = mem_resize(row->parts, row->n + 1, sizeof(*row->parts));
+    struct pr_part *part = &row->parts[row->n++];
+    str_copy(part->repo, sizeof(part->repo), str_of(repo));
+    part->level = level;
+    part->failed = score.failed > 0 || (level >= 3 && (refused || silent));
+    part->running = score.running > 0;
+    part->ended = score.jobs > 0;
+}
+
+static bool is_asked(const struct pr_query *query, const struct pr_part *part)
+{
+    const char *name = level_name((int)part->level);
+    return holds(str_of(part->repo), query->repo) &&
+           (str_is(query->level, "all") || (name && str_eq_nocase(query->level, str_of(name))));
+}
+
+/* Of the back ends that are asked for; NULL: there is none of them. Of more jobs than were read
+ * nobody knows that they pass. */
+static const char *state_of(const struct pr_row *row, const struct pr_query *query)
+{
+    bool failed = false, running = false, ended = false, any = false;
+    for (size_t i = 0; i < row->n; i++) {
+        const struct pr_part *part = &row->parts[i];
+        if (!is_asked(query, part))
+            continue;
+        any = true;
+        failed |= part->failed;
+        running |= part->running;
+        ended |= part->ended;
     }
-    return score.failed                      ? "failing"
-           : score.running                   ? "running"
-           : score.jobs && !shown->more_jobs ? "passing"
-                                             : "none";
+    return !any && (query->repo.len || !str_is(query->level, "all")) ? NULL
+           : failed                                                  ? "failing"
+           : running                                                 ? "running"
+           : ended && !row->more_jobs                                ? "passing"
+                                                                     : "none";
 }
 
 static enum err row_read(const struct web_view *w, const struct view_index_entry *pr,
@@ -121,7 +155,7 @@ static enum err row_read(const struct web_view *w, const struct view_index_entry
     struct view_index CLEANUP(view_index_clear) deliveries = { NULL, 0 };
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct dispatch_view *dispatches = NULL;
-    struct api_delivery shown = { .id = STR_NONE };
+    struct api_delivery shown = { .id = STR_NONE, .now_ms = clock_wall_ms() };
     int64_t number = 0;
     (void)str_to_i64(str_of(pr->name), &number);
     enum err err = deliveries_of_pr(w->redis, number, PR_DELIVERIES, &deliveries, why);
@@ -141,7 +175,12 @@ static enum err row_read(const struct web_view *w, const struct view_index_entry
         err = silent_find(w, &shown, silent, why);
     if (!err) {
         api_put_pr(&row->json, number, pr->at_ms, text, &shown);
-        row->state = state_of(&shown);
+        row->more_jobs = shown.more_jobs;
+        for (size_t i = 0; i < shown.n_dispatches; i++)
+            part_add(row, &shown, dispatches[i].repo, dispatches[i].level, &dispatches[i]);
+        for (size_t i = 0; i < shown.n_jobs; i++)
+            part_add(row, &shown, shown.jobs[i].repo, shown.jobs[i].level, NULL);
+        row->read = true;
     }
     free(dispatches);
     free(silent);
@@ -151,21 +190,28 @@ static enum err row_read(const struct web_view *w, const struct view_index_entry
 enum err prs_page(const struct web_view *w, const struct path_ask *ask, struct buf *to, bool *known,
                   struct why *why)
 {
-    const struct pr_query query = { ask->params[0], ask->params[1], ask->params[2] };
+    const struct pr_query query = { ask->params[0], ask->params[1], ask->params[2], ask->params[3],
+                                    ask->params[4] };
+    bool filtered = !str_is(query.state, "all") || query.repo.len || !str_is(query.level, "all");
     struct pr_list *list;
-    size_t shown = 0, looks = 0, i = 0;
+    size_t shown = 0, looks = 0, total = 0, i = 0;
     enum err err = lists_prs(w->lists, w->redis, &list, why);
     const struct view_index_entry *pr = list->prs.at;
     *known = true;
-    buf_puts(to, "{\"prs\":[");
+    for (size_t k = 0; !err && k < list->prs.n; k++)
+        total += is_wanted(&query, &list->prs.at[k], &list->texts[k]);
+    buf_putc(to, '{');
+    json_put_number(to, "total", filtered ? -1 : (int64_t)total); /* else not all are looked at */
+    buf_puts(to, ",\"prs\":[");
     for (; !err && i < list->prs.n && shown < PAGE_PRS && looks < LOOKS; i++) {
         struct pr_row *row = &list->rows[i];
-        if (!is_wanted(&query, &pr[i], &list->texts[i]))
+        if (!is_behind(&pr[i], query.before) || !is_wanted(&query, &pr[i], &list->texts[i]))
             continue;
-        if (!row->state)
+        if (!row->read)
             err = row_read(w, &pr[i], &list->texts[i], row, why);
         looks++;
-        if (err || !(str_is(query.state, "all") || str_is(query.state, row->state)))
+        const char *state = err ? NULL : state_of(row, &query);
+        if (!state || !(str_is(query.state, "all") || str_is(query.state, state)))
             continue;
         json_put_comma(to);
         buf_put(to, buf_str(&row->json));

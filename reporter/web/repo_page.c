@@ -51,7 +51,7 @@ enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct 
     *known = allowlist_find(version->list, ask->id) || jobs->n > 0;
     buf_puts(to, "{\"downstream\":");
     if (*known)
-        err = summary_repo_put(w->redis, version, ask->id, jobs, &window, to, why);
+        err = summary_repo_put(w, version, ask->id, jobs, &window, to, why);
     allowlist_feed_release(w->reporter->feed, version);
     json_put_bool(to, "more_jobs", end < jobs->n);
     json_put_number(to, "before", end < jobs->n ? jobs->at[end - 1].last_ms : -1);

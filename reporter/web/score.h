@@ -3,7 +3,7 @@
 #ifndef CRCR_REPORTER_WEB_SCORE_H
 #define CRCR_REPORTER_WEB_SCORE_H
 
-#include "../../common/model/result_record.h"
+#include "../../common/view/dispatches.h"
 
 /* A summary of some jobs. */
 struct jobs_score {
@@ -16,5 +16,8 @@ struct jobs_score {
 struct jobs_score score_of_newest_run(const struct result_record *jobs, size_t n);
 /* Of one downstream; repo absent: of all. */
 struct jobs_score score_of_downstream(const struct result_record *jobs, size_t n, struct str repo);
+/* Whether a merge waits for it, or is stopped by it, by its jobs: at L4, until all have ended well.
+ * d: its dispatch, or NULL. */
+bool score_blocks(const struct jobs_score *score, const struct dispatch_view *d, int64_t level);
 
 #endif

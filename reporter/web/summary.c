@@ -10,18 +10,25 @@
 
 #define SUMMARY_REPOS 500
 
-enum err summary_repo_put(struct redis *r, const struct allowlist_version *version, struct str repo,
-                          const struct job_list *jobs, struct window *window, struct buf *to,
-                          struct why *why)
+enum err summary_repo_put(const struct web_view *w, const struct allowlist_version *version,
+                          struct str repo, const struct job_list *jobs, struct window *window,
+                          struct buf *to, struct why *why)
 {
     const struct allowlist_entry *entry = allowlist_find(version->list, repo);
     struct demotions *demoting = NULL;
-    enum err err = window_read(r, repo, window, why);
+    enum err err = window_read(w->redis, repo, window, why);
     if (!err)
-        err = prs_demoting_get(r, &demoting, why);
-    if (!err)
+        err = prs_demoting_get(w->redis, &demoting, why);
+    if (!err) {
+        /* L1 reports nothing. */
+        int64_t silent_ms = entry && entry->level < 2 ? 0 : w->reporter->times.overdue_ms;
         api_put_repo(to, repo, entry, demotion_in_force(version, demoting, repo), jobs->at, jobs->n,
                      window);
+        to->len--; /* its last bracket */
+        pipeline_dispatches_put(w->pipeline, repo, jobs->n ? jobs->at[0].last_ms : 0, silent_ms,
+                                to);
+        buf_putc(to, '}');
+    }
     demotions_free(demoting);
     return err;
 }
@@ -36,28 +43,28 @@ static bool is_indexed(const struct view_index *active, struct str repo)
 
 /* Those that did something last come first, then those that are only listed. One that is neither
  * listed nor has jobs any more is left out: nothing takes it off the index. */
-static enum err repos_put(struct redis *r, const struct allowlist_version *version,
+static enum err repos_put(const struct web_view *w, const struct allowlist_version *version,
                           struct window *window, struct buf *to, struct why *why)
 {
     static const struct job_list none = { NULL, 0 };
     struct view_index CLEANUP(view_index_clear) active = { NULL, 0 };
     size_t n = allowlist_size(version->list), shown = 0;
-    enum err err = repos_by_activity(r, SUMMARY_REPOS, &active, why);
+    enum err err = repos_by_activity(w->redis, SUMMARY_REPOS, &active, why);
     for (size_t i = 0; !err && i < active.n; i++) {
         struct str repo = str_of(active.at[i].name);
         struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
-        err = jobs_of_repo(r, repo, false, RUN_JOBS, &jobs, why);
+        err = jobs_of_repo(w->redis, repo, false, RUN_JOBS, &jobs, why);
         if (err || (jobs.n == 0 && !allowlist_find(version->list, repo)))
             continue;
         jobs_mark_replaced(jobs.at, jobs.n);
-        err = summary_repo_put(r, version, repo, &jobs, window, to, why);
+        err = summary_repo_put(w, version, repo, &jobs, window, to, why);
         shown++;
     }
     for (size_t i = 0; !err && i < n && shown < SUMMARY_REPOS; i++) {
         struct str repo = allowlist_at(version->list, i)->repo;
         if (is_indexed(&active, repo))
             continue;
-        err = summary_repo_put(r, version, repo, &none, window, to, why);
+        err = summary_repo_put(w, version, repo, &none, window, to, why);
         shown++;
     }
     return err;
@@ -84,7 +91,7 @@ enum err summary_page(const struct web_view *w, const struct path_ask *ask, stru
     json_put_time(to, "fetched_at", version->fetched_ms);
     json_put_text(to, "error", *error ? str_of(error) : STR_NONE);
     buf_puts(to, "},\"repos\":[");
-    err = repos_put(w->redis, version, &window, to, why);
+    err = repos_put(w, version, &window, to, why);
     allowlist_feed_release(w->reporter->feed, version);
     buf_puts(to, "]}");
     return err;

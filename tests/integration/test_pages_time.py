@@ -38,14 +38,14 @@ def silent(reporter, pr):  # noqa: F811
     def shown():
         delivery = reporter.relay.api(f"/api/crcr/deliveries/{job.delivery}") or {"downstreams": [], "jobs": []}
         rows = {row["repo"]: row for row in delivery["downstreams"]}
-        return delivery["jobs"] and rows["org/four"]["check_run"] == "open" and delivery["silent_after_seconds"]
+        return delivery["jobs"] and (rows["org/four"]["check_run"] or {}).get("id") and delivery["silent_after_seconds"]
     return job, wait_for("its check run, and the other's job", shown)
 
 
 @pytest.mark.parametrize("path, pr", [("/pr/{pr}", 721), ("/delivery/{delivery}", 722)])
 def test_a_back_end_that_never_reports_is_bad_once_its_time_is_over(reporter, page, path, pr):  # noqa: F811
     job, limit = silent(reporter, pr)
-    shown = page.open(path.format(pr=pr, delivery=job.delivery)).wait("no job yet", "is open and can block the merge")
+    shown = page.open(path.format(pr=pr, delivery=job.delivery)).wait("no job yet", "is queued. It blocks the merge until it has passed")
     assert ("then its check run is timed out" in shown) == path.startswith("/delivery")
     page.js(LATER, limit + 60)
     shown = page.wait("✗ never reported", selector="[data-key='org/four'] h3") and page.text()
@@ -70,10 +70,11 @@ def test_the_allowlist_becomes_old_on_an_open_page(reporter, page):  # noqa: F81
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     reporter.redis.client(reporter.relay.prefix).hset("crcr:allowlist", "fetched_at", now)
     wait_for("it to be shown", lambda: reporter.relay.api("/api/crcr/health")["allowlist"]["fetched_at"] == now)
-    page.open("/").wait("✓ well", selector="[data-key='Allowlist'] .state")
+    page.open("/")
+    wait_for("the card", lambda: page.js("return document.querySelector(\"[data-key='Allowlist'] .state\")?.textContent") == "✓ OK")
     page.click("#auto")  # nothing that is asked for helps
     page.js(LATER, 3 * HOUR)
-    page.wait("! needs a look", selector="[data-key='Allowlist'] .state")
+    page.wait("! Warning", selector="[data-key='Allowlist'] .state")
 
 
 def test_the_cards_do_not_call_well_what_is_not_known(reporter, page):  # noqa: F811
@@ -84,10 +85,10 @@ def test_the_cards_do_not_call_well_what_is_not_known(reporter, page):  # noqa: 
         return page.js(CARDS, {**health, **changed})
     ago = lambda minutes: time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - minutes * 60))  # noqa: E731
     queue = "Dead-letter queue"
-    assert cards(dlq={"open": 0, "more": False, "newest_at": None})[queue][0] == "✓ well"
+    assert cards(dlq={"open": 0, "more": False, "newest_at": None})[queue][0] == "✓ OK"
     state, text = cards(dlq={"open": 0, "more": True, "newest_at": None})[queue]
-    assert state == "! needs a look" and "crcrctl dlq list" in text and "Nothing is left over" not in text
-    for answered, state in ((None, "! needs a look"), (ago(20), "! needs a look"), (ago(40), "✗ not well")):
+    assert state == "! Warning" and "crcrctl dlq list" in text and "Nothing is left over" not in text
+    for answered, state in ((None, "! Warning"), (ago(20), "! Warning"), (ago(40), "✗ Critical")):
         breakers = {"open": 1, "downstreams": [{"repo": "org/five", "answered_at": answered, "put_off_at": ago(0)}]}
         assert cards(breakers=breakers)["Breakers"][0] == state, json.dumps(breakers)
 

@@ -117,12 +117,12 @@ def test_budget_and_allowlist_come_from_redis(reporter):
 
 def test_the_page_and_the_cards_say_it_in_words(reporter, chromium):  # noqa: F811
     page, place = Page(reporter, chromium), open_entries(reporter)["d-shown"]["position"]
-    shown = page.open("/pipeline").wait("dispatch.l4", "not well", f"crcrctl dlq replay {place}", HOSTILE)
+    shown = page.open("/pipeline").wait("dispatch.l4", "Critical", f"crcrctl dlq replay {place}", HOSTILE)
     assert f"crcrctl dlq show {place}" in shown and "not before" in shown
     assert page.js("return document.querySelectorAll('main img').length") == 0 and "taken" not in page.driver.title
     assert page.js("return document.querySelector(arguments[0]) !== null", f"[data-copy='crcrctl dlq replay {place}']")
-    cards = page.open("/", NARROW).wait("Relay", "not well", "Dispatches today", "GitHub budget", "Breakers", "Dead-letter queue",
-                                        "needs a look", "Allowlist", selector=".cards")
+    cards = page.open("/", NARROW).wait("Relay", "Critical", "GitHub budget", "Breakers", "Dead-letter queue",
+                                        "Warning", "Allowlist", selector=".cards")
     assert "l4: the oldest record has waited" in cards and "org/five" in cards
     assert page.js("return [...document.querySelectorAll('.card')].every((one) => one.title)"), "each has its definition"
     assert page.js("return document.documentElement.scrollWidth <= innerWidth")

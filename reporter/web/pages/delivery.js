@@ -1,14 +1,15 @@
-// "/delivery/<id>": what became of one event, a box for each back end; pr.js shows the same boxes.
+// "/delivery/<id>": what became of one event, a box for each backend; pr.js shows the same boxes.
 import { el, link, own, slots } from "./dom.js";
-import { neverReported, timeline } from "./timeline.js";
-import { copyButton, count, demoted, isBad, jobKey, jobName, jobsByRepo, jobState, newestAttempts, NO_CONCLUSION, prLink, rank, repoLink, said, seconds,
+import { neverReported, timeline, waterfall } from "./timeline.js";
+import { copyButton, count, demoted, isBad, jobKey, jobName, jobsByRepo, jobState, newestAttempts, NO_CONCLUSION, plural, prLink, rank, repoLink, said, seconds,
          state, stateName, tally, tier, when, worst } from "./values.js";
 
 // ?limit=: how many jobs are asked for.
 export const api = (match, query) => `/api/crcr/deliveries/${match[1]}${query}`;
 
 const JOBS_MAX = 10000; // what the server gives of one delivery
-const SHOWN = 100;      // of a back end, the worst; the others are one click away
+const SHOWN = 100;      // of a backend, the worst; the others are one click away
+const TESTS = 5;        // failed tests of a job; likewise
 
 // ---- a job --------------------------------------------------------------------------------------
 
@@ -22,26 +23,41 @@ function parsed(text) {
 
 const textOf = (value) => (typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value));
 
-function testItem(row, i) {
-  return el("li", [
-    el("code", [textOf(row?.classname), textOf(row?.name)].filter(Boolean).join("::")),
-    row?.message ? el("pre", textOf(row.message)) : null,
-    row?.stacktrace ? el("details", [el("summary", "Stack trace"), el("pre", textOf(row.stacktrace))]) : null], { key: i });
+// Those with one message together, the most first; at most max of all. A message is said once.
+function testGroups(rows, max) {
+  const groups = new Map();
+  for (const row of rows) groups.set(textOf(row?.message), [...(groups.get(textOf(row?.message)) ?? []), row]);
+  let left = max;
+  return el("ul", [...groups].sort((a, b) => b[1].length - a[1].length).map(([message, tests], i) => {
+    const shown = tests.slice(0, left);
+    left -= shown.length;
+    return shown.length ? el("li", [
+      shown.map((row, k) => [k ? ", " : "", el("code", [textOf(row?.classname), textOf(row?.name)].filter(Boolean).join("::"))]),
+      message ? el("pre", message) : null,
+      shown[0]?.stacktrace ? el("details", [el("summary", "Stack trace"), el("pre", textOf(shown[0].stacktrace))]) : null], { key: i }) : null;
+  }), { class: "tests" });
 }
 
 function failedTests(job) {
   const rows = parsed(job.failed_tests_json);
   if (!Array.isArray(rows) || !rows.length) return null;
-  const left = (job.failed_tests || 0) - rows.length;
-  return el("div", [el("ul", rows.map(testItem), { class: "tests" }), left > 0 ? el("p", `And ${count(left)} more: in the log.`) : null]);
+  const rest = Math.max(job.failed_tests || 0, rows.length) - TESTS, unsent = (job.failed_tests || 0) - rows.length;
+  return el("div", [testGroups(rows, TESTS), rest > 0 ? el("details", [el("summary", `${count(rest)} more`), rows.length > TESTS ? testGroups(rows, Infinity) : null,
+    unsent > 0 ? el("p", `${count(unsent)} are only in the log.`) : null]) : null]);
 }
 
+// What the backend says of the cause; it is only advice.
 function verdict(job) {
-  const read = parsed(job.triage_verdict_json);
+  const read = parsed(job.triage_verdict_json), suspect = read?.suspected_upstream, rows = Array.isArray(read?.evidence) ? read.evidence : [];
   if (!read || typeof read !== "object") return null;
-  return el("p", ["The back end says: ", el("strong", textOf(read.category) || "no category"),
-                  read.confidence === undefined ? "" : ` (confidence ${textOf(read.confidence)})`,
-                  read.summary ? [". ", said(textOf(read.summary))] : ""]);
+  return el("div", [
+    el("p", ["The backend says: ", el("strong", textOf(read.category) || "no category"),
+             read.confidence === undefined ? "" : ` (confidence ${textOf(read.confidence)})`, read.summary ? [". ", said(textOf(read.summary))] : "",
+             job.environment ? [" Environment: ", said(job.environment), "."] : ""]),
+    suspect ? el("p", ["Suspected upstream change: ", suspect.pr ? [prLink(suspect.pr), " "] : "", suspect.commit ? el("code", textOf(suspect.commit).slice(0, 10)) : "",
+                       suspect.reason ? [": ", said(textOf(suspect.reason))] : ""]) : null,
+    rows.length ? el("details", [el("summary", `Evidence: ${plural(rows.length, "excerpt")}`), el("ul", rows.map((row) => el("li", [
+      el("code", [textOf(row?.job), textOf(row?.test)].filter(Boolean).join(" ")), row?.log_url ? [" ", link("log", row.log_url)] : "", row?.excerpt ? el("pre", textOf(row.excerpt)) : null])))]) : null]);
 }
 
 function links(job) {
@@ -55,35 +71,62 @@ function counts(job) {
   return el("small", ` ${count(job.failed_tests)} failed, ${count(job.passed_tests)} passed, ${count(job.skipped_tests)} skipped`);
 }
 
-function jobItem(job) {
-  const title = [jobState(job), " ", el("bdi", jobName(job), { class: "job" }), counts(job)];
-  const more = [verdict(job), failedTests(job)].filter(Boolean);
-  const elsewhere = !more.length && isBad(stateName(job)) && job.failed_tests > 0;
-  return el("li", [
-    more.length ? el("details", [el("summary", title), ...more], { open: isBad(stateName(job)) ? "" : null }) : el("div", title),
-    el("small", [`queued ${seconds(job.queue_time)}, ran ${seconds(job.execution_time)}`, job.no_conclusion ? ` · ${NO_CONCLUSION}` : null, links(job),
-                 elsewhere ? [" · ", own("failed tests", `/delivery/${job.delivery_id}`)] : null], { class: "quiet" })],
-    { key: jobKey(job) });
+// Whether its failure is known elsewhere: the same words as in the check run.
+export const known = (job) => (job.known?.sentence ? el("span", job.known.sentence, { class: job.known.reason === "only_here" ? "bad" : "warn" }) : null);
+
+// One attempt, and what failed in it.
+function attempt(job) {
+  const more = [verdict(job), failedTests(job)].filter(Boolean), elsewhere = !more.length && isBad(stateName(job)) && job.failed_tests > 0;
+  return { more, about: el("small", [`queued ${seconds(job.queue_time)}, ran ${seconds(job.execution_time)}`, job.no_conclusion ? ` · ${NO_CONCLUSION}` : null, links(job),
+    elsewhere ? [" · ", own("failed tests", `/delivery/${job.delivery_id}`)] : null], { class: "quiet" }) };
 }
 
-// ---- a back end ---------------------------------------------------------------------------------
+// earlier: those that it has replaced, the newest first.
+function jobItem({ job, earlier }) {
+  const { more, about } = attempt(job), bad = isBad(stateName(job)), again = earlier.length > 0 && job.status === "completed" && !bad;
+  const title = [again ? [el("span", `Passed on attempt ${job.run_attempt > 1 ? job.run_attempt : earlier.length + 1}`, { class: "state good" }), " "] : [jobState(job), " "],
+                 el("bdi", jobName(job), { class: "job" }), counts(job)];
+  return el("li", [
+    more.length ? el("details", [el("summary", title), ...more], { open: bad ? "" : null }) : el("div", title),
+    bad && known(job) ? el("div", known(job)) : null, about,
+    earlier.map((one) => {
+      const old = attempt(one);
+      return el("details", [el("summary", [`Attempt ${one.run_attempt}: `, jobState(one), counts(one)]), ...old.more, old.about], { class: "earlier", key: jobKey(one) });
+    })], { key: jobKey(job) });
+}
+
+// ---- a backend ----------------------------------------------------------------------------------
+
+const ABSENT = {
+  not_dispatched: "nothing was dispatched for this commit", refused: "GitHub refused to make it", newer_commit: "the pull request has a newer commit",
+  budget: "our budget for GitHub is used up", not_yet: "it has not been made yet",
+};
+
+// What its check run means for the merge; row.check_run is as GitHub has it.
+function checkSentence(row, delivery) {
+  const check = row.check_run, name = el("code", `crcr/${row.repo}`), failed = check.blocks && check.status === "completed";
+  const at = delivery.upstream_repo && check.id ? link("on GitHub", `https://github.com/${delivery.upstream_repo}/runs/${check.id}`) : null;
+  const how = check.of_other_delivery ? " is about a newer delivery of this commit."
+    : check.status === "absent" ? [` is not on the pull request: ${ABSENT[check.absent] || check.absent}`, check.until ? [", until ", when(check.until)] : "",
+                                   check.blocks ? ". A merge that requires it waits." : "."]
+    : check.status === "queued" ? " is queued. It blocks the merge until it has passed."
+    : check.status === "in_progress" ? " is running. It blocks the merge until it has passed."
+    : failed ? [` ended as ${check.conclusion.replaceAll("_", " ")} and blocks the merge. “Re-run” on GitHub runs it again.`]
+    : ` ended as ${check.conclusion} and does not block the merge.`;
+  return ["Its check ", name, how, at ? [" ", at] : ""];
+}
 
 // What it means for the pull request, and what the reader can do. labels: null where they are not
 // known.
 function advice(row, delivery, labels) {
-  const again = " “Re-run” there runs it again.";
   if (row.level === "L1") return "L1 gets the events and reports nothing.";
   if (row.level === "L2") return "L2: its results are only on these pages. A new push runs it again, or its owners do in their own CI.";
-  const check = row.level === "L4"
-    ? ["Its check ", el("code", `crcr/${row.repo}`), row.check_run ? ` is ${row.check_run} and` : "", " can block the merge."]
-    : ["Its checks ", el("code", `crcr/${row.repo}/…`), " do not block the merge."];
-  if (!delivery.pr_number || delivery.event_type !== "pull_request") return row.level === "L4" && row.check_run ? check : "";
-  if (row.level === "L4") return [check, again];
-  if (row.level !== "L3" || !row.device) return "";
+  if (row.check_run) return checkSentence(row, delivery);
+  if (!delivery.pr_number || delivery.event_type !== "pull_request" || row.level !== "L3" || !row.device) return "";
   if (row.demoted) return ["It gets no new check runs until it recovers: ", said(row.demoted)];
   const label = `ciflow/crcr/${row.device}`;
   const has = labels && labels.some((one) => one.toLowerCase() === label.toLowerCase()); // as GitHub compares them
-  if (has) return [check, " The pull request has the label ", el("code", label), ".", again];
+  if (has) return ["Its checks ", el("code", `crcr/${row.repo}/…`), " do not block the merge. The pull request has the label ", el("code", label), ". “Re-run” there runs it again."];
   return [labels ? "Add the label " : "Shown on the pull request when that has the label ", el("code", label),
           labels ? " to see its check on the pull request. " : ". ", labels ? copyButton(label, "the label") : null];
 }
@@ -91,30 +134,32 @@ function advice(row, delivery, labels) {
 function dispatch(row) {
   const sent = row.dispatch;
   if (!sent) return el("p", "No dispatch is known.", { class: "quiet" });
-  return el("p", ["Dispatch ", state(sent.outcome), " ", when(sent.dispatched_at || sent.at),
-    sent.error ? [": ", said(sent.error)] : "",
+  return el("p", ["Dispatch ", state(sent.outcome), " ", when(sent.dispatched_at || sent.at), sent.attempt > 1 ? `, attempt ${sent.attempt}` : "",
+    sent.http_status && sent.outcome !== "dispatched" ? `, HTTP ${sent.http_status}` : "", sent.error ? [": ", said(sent.error)] : "",
     sent.maybe_duplicate ? `; may have been sent twice (${sent.maybe_duplicate})` : ""], { class: "quiet" });
 }
 
-// What the back ends of a delivery came to, the worst first: [{ row, jobs, how }].
+// What the backends of a delivery came to: [{ row, jobs, how }]; those that block first, then the worst. jobs: [{ job, earlier }].
 export function backEnds(delivery) {
   const byRepo = jobsByRepo(delivery.jobs);
   const all = delivery.downstreams.map((row) => {
-    const jobs = newestAttempts(byRepo.get(row.repo.toLowerCase()) ?? [])
-      .sort((a, b) => rank(stateName(a)) - rank(stateName(b)));
-    const undone = row.dispatch && row.dispatch.outcome !== "dispatched" ? row.dispatch.outcome
-      : neverReported(row, delivery) ? "never_reported" : null;
-    return { row, jobs, how: jobs.length ? worst(jobs.map(stateName)) : undone };
+    const mine = byRepo.get(row.repo.toLowerCase()) ?? [], title = (job) => `${job.workflow_name}\n${job.job_name}`;
+    const named = new Map(), jobs = newestAttempts(mine).sort((a, b) => rank(stateName(a)) - rank(stateName(b))).map((job) => ({ job, earlier: [] }));
+    for (const one of jobs) named.set(title(one.job), named.get(title(one.job)) ?? one);
+    for (const job of mine.filter((one) => one.replaced).reverse()) named.get(title(job))?.earlier.push(job);
+    const undone = neverReported(row) ? "never_reported" : row.dispatch && row.dispatch.outcome !== "dispatched" ? row.dispatch.outcome : null;
+    return { row, jobs, how: jobs.length ? worst(jobs.map((one) => stateName(one.job))) : undone };
   });
-  return all.sort((a, b) => rank(a.how) - rank(b.how) || a.row.repo.localeCompare(b.row.repo));
+  const blocks = ({ row }) => (row.check_run?.blocks ? 0 : 1);
+  return all.sort((a, b) => blocks(a) - blocks(b) || rank(a.how) - rank(b.how) || a.row.repo.localeCompare(b.row.repo));
 }
 
-// What is said of a back end of which there is neither a job nor a failed dispatch, and that may still report.
+// What is said of a backend of which there is neither a job nor a failed dispatch, and that may still report.
 export const noJob = (row, delivery) => el("span", row.level === "L1" ? "sent"
   : delivery.more_jobs ? `none of the first ${count(delivery.jobs.length)} jobs` : "no job yet", { class: "quiet" });
 
 function artifacts(jobs) {
-  const those = jobs.filter((job) => job.artifact_url);
+  const those = jobs.map((one) => one.job).filter((job) => job.artifact_url);
   return those.length > 1 ? el("details", [el("summary", `Artifacts of ${count(those.length)} jobs`),
     el("ul", those.map((job) => el("li", link(jobName(job), job.artifact_url), { key: jobKey(job) })))]) : null;
 }
@@ -122,22 +167,27 @@ function artifacts(jobs) {
 function box({ row, jobs, how }, delivery, labels, named) {
   return el("section", slots([
     el("h3", [repoLink(row.repo), " ", tier(row.level), " ", demoted(row.demoted), " ",
-      how ? state(how) : noJob(row, delivery)]),
+      how ? state(how) : noJob(row, delivery), " ", row.check_run?.blocks ? el("span", "blocks", { class: "chip bad" }) : null]),
     el("p", advice(row, delivery, labels), { class: "quiet" }),
     row.oncalls.length ? el("p", `On call: ${row.oncalls.join(", ")}`, { class: "quiet" }) : null,
     dispatch(row),
     el("ul", jobs.slice(0, SHOWN).map(jobItem), { class: "jobs" }),
-    jobs.length > SHOWN ? el("details", [el("summary", ["And ", ...tally(jobs.slice(SHOWN).map(stateName))]),
+    jobs.length > SHOWN ? el("details", [el("summary", ["And ", ...tally(jobs.slice(SHOWN).map((one) => stateName(one.job)))]),
                                          el("ul", jobs.slice(SHOWN).map(jobItem), { class: "jobs" })]) : null,
     artifacts(jobs),
   ]), { key: row.repo.toLowerCase(), id: named ? row.repo : null, class: "box" });
 }
 
-// named: their addresses are #<owner>/<repo>.
+const isGreen = ({ row, how }) => !row.check_run?.blocks && ["success", "neutral", "skipped"].includes(how);
+
+// named: their addresses are #<owner>/<repo>. Where something else is worse, those that passed are folded.
 export function boxes(delivery, labels, named) {
-  const all = backEnds(delivery);
+  const all = backEnds(delivery), green = all.filter(isGreen), draw = (list) => list.map((one) => box(one, delivery, labels, named));
   if (!all.length) return el("p", "Nothing has been dispatched for this delivery.");
-  return el("div", all.map((one) => box(one, delivery, labels, named)), { class: "boxes" });
+  if (green.length < 2 || green.length === all.length) return el("div", draw(all), { class: "boxes" });
+  return el("div", [...draw(all.filter((one) => !isGreen(one))), el("details", [
+    el("summary", [state("success"), ` ${green.length} backends: ${green.map((one) => one.row.repo).join(", ")}`]),
+    el("div", draw(green), { class: "boxes" })], { key: "green", class: "fold" })], { class: "boxes" });
 }
 
 // ---- the page -----------------------------------------------------------------------------------
@@ -176,7 +226,8 @@ export function show(data) {
     el("p", [data.event_type || "event", data.pr_number ? [", pull request ", prLink(data.pr_number)] : "", ", commit ",
              el("code", (data.head_sha || "–").slice(0, 10), { title: data.head_sha }), ", ", when(startOf(data)),
              ...selfReported(data), " ", copyButton(data.delivery_id, "the delivery's id")], { class: "quiet" }),
-    el("h2", "Back ends"),
+    data.clocks ? waterfall(data) : null,
+    el("h2", "Backends"),
     el("p", summary(data)),
     boxes(data, null, true),
     data.clocks ? timeline(data) : null,

@@ -1,6 +1,9 @@
 // Elements, and a page that changes in place. Text from outside becomes a text node or a checked
 // link; nothing is ever parsed as HTML.
 
+// Marks that turn the direction of what follows are shown, and turn nothing.
+const plain = (part) => (typeof part === "string" ? part.replace(/[\u202a-\u202e\u2066-\u2069]/g, (mark) => `⟨U+${mark.codePointAt(0).toString(16).toUpperCase()}⟩`) : part);
+
 const isThere = (part) => part !== null && part !== undefined && part !== "";
 
 // content: a string, a node, or a list of them; null is left out. The attribute key names the
@@ -9,7 +12,7 @@ export function el(tag, content, attributes) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {}))
     if (value !== null && value !== undefined) node.setAttribute(name === "key" ? "data-key" : name, value);
-  node.append(...[content].flat(9).filter(isThere));
+  node.append(...[content].flat(9).filter(isThere).map(plain));
   return node;
 }
 

@@ -1,5 +1,6 @@
 // Which page it is, when it is asked for anew, and what is shown while there is no answer.
 import { el, own, patch } from "./dom.js";
+import { addressOf } from "./find.js";
 import { follow, isFollowing, isLive, leave, tagOf } from "./live.js";
 import { ages } from "./values.js";
 import * as delivery from "./delivery.js";
@@ -12,26 +13,28 @@ import * as repo from "./repo.js";
 import * as since from "./since.js";
 
 const REFRESH_MS = 5000, REDRAW_MS = 60000, ANSWER_MS = 15000;
+const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const byId = (id) => document.getElementById(id);
 const content = byId("main"), banner = byId("banner"), auto = byId("auto");
 
 // A page: api(match, query) is where its data is, show(data, query) its elements, and more(data,
-// get, query), where it has one, asks for what belongs to it. paths.c knows the same paths.
+// get, query), where it has one, asks for what belongs to it. partial: it shows what it can get where data is missing. paths.c
+// knows the same paths.
 const PAGES = [
-  [/^\/repo\/([^/]+\/[^/]+)\/since\/?$/, since, (m) => `No job of ${m[1]} is known: its jobs are on its own page, the back ends on the first one.`],
-  [/^\/repo\/([^/]+\/[^/]+)\/?$/, repo, (m) => `No back end ${m[1]} is listed or has reported: the list is on the first page.`],
+  [/^\/repo\/([^/]+\/[^/]+)\/since\/?$/, since, (m) => `No job of ${m[1]} is known: its jobs are on its own page, the backends on the first one.`],
+  [/^\/repo\/([^/]+\/[^/]+)\/?$/, repo, (m) => `No backend ${m[1]} is listed or has reported: the list is on the first page.`],
   [/^\/prs\/?$/, prs, () => ""],
   [/^\/pipeline\/?$/, pipeline, () => ""],
   [/^\/pr\/(\d+)\/?$/, pr, (m) => `Nothing is known of pull request ${m[1]}: nothing was dispatched for it, or longer ago than CRCR_STATUS_TTL.`],
-  [/^\/delivery\/([A-Za-z0-9-]+)\/?$/, delivery, (m) => `Nothing is known of delivery ${m[1]}: it is older than CRCR_STATUS_TTL, or was for no back end. ` +
+  [/^\/delivery\/([A-Za-z0-9-]+)\/?$/, delivery, (m) => `Nothing is known of delivery ${m[1]}: it is older than CRCR_STATUS_TTL, or was for no backend. ` +
     `The first 8 characters of an id are enough where it was dispatched. Its way through the topics: crcrctl trace ${m[1]}`],
   [/^\/metrics-board\/?$/, metrics, () => ""],
   [/^\/$/, home, () => ""],
 ];
 
-const LIST = [["/", "is the relay well, and all back ends"], ["/prs", "pull requests"], ["/pipeline", "what waits, and the dead-letter queue"],
-  ["/metrics-board", "all back ends over time"]];
-const LIST_OF_ONE = [["/pr/<number>", "a pull request"], ["/delivery/<id>", "what became of one event"], ["/repo/<owner>/<name>", "a back end"],
+const LIST = [["/", "is the relay well, and all backends"], ["/prs", "pull requests"], ["/pipeline", "what waits, and the dead-letter queue"],
+  ["/metrics-board", "all backends over time"]];
+const LIST_OF_ONE = [["/pr/<number>", "a pull request"], ["/delivery/<id>", "what became of one event"], ["/repo/<owner>/<name>", "a backend"],
   ["/repo/<owner>/<name>/since", "since when it fails"]];
 
 function pageOf(path) {
@@ -58,7 +61,7 @@ function tell(text) {
 
 function showFresh() {
   const how = !seenAt ? "" : isLive() ? "Live, as of" : "As of", asked = auto.checked && !isFollowing() ? ", asked every 5 s" : "";
-  const text = seenAt ? `${how} ${seenAt.toLocaleTimeString()}${asked}.` : "", node = byId("fresh");
+  const text = seenAt ? `${how} ${TIME.format(seenAt)}${asked}.` : "", node = byId("fresh");
   if (node.textContent !== text) node.textContent = text;
 }
 
@@ -75,7 +78,7 @@ function put(nodes, isNew) {
 
 // The last good data stays below it.
 function problem(text) {
-  const stays = shown === address(), since = stays ? ` The data below is of ${seenAt.toLocaleString()}.` : "";
+  const stays = shown === address(), since = stays ? ` The data below is of ${TIME.format(seenAt)}.` : "";
   tell(`${text}${since}${auto.checked ? " It is asked for again every 5 s." : ""}`);
   if (!stays) {
     put([el("h1", "Nothing to show yet")], true);
@@ -151,6 +154,13 @@ function confirmed() {
   showFresh();
 }
 
+// What a page goes on with when its first answer is missing: the last good one.
+function without(page, error) {
+  if (!page.partial) throw error;
+  const old = shown === address() && drawn ? drawn.data : {};
+  return { ...old, missing: error.message, asOf: old.asOf ?? seenAt?.toISOString() };
+}
+
 // entered: the reader has come here by a link of ours.
 async function ask(entered) {
   const found = pageOf(location.pathname), mine = ++turn;
@@ -164,8 +174,8 @@ async function ask(entered) {
   byId("raw").href = url;
   asking = true;
   try {
-    const answers = [], data = await get(url, answers);
-    if (data && found.page.more) await found.page.more(data, (more) => get(more, answers), new URLSearchParams(location.search));
+    const answers = [], data = await get(url, answers).catch((error) => without(found.page, error));
+    if (data && found.page.more) await found.page.more(data, (more, live = true) => get(more, live ? answers : []), new URLSearchParams(location.search));
     if (mine !== turn) return;
     if (data) draw(found.page, data, entered);
     else unknown(found.unknown());
@@ -197,12 +207,14 @@ function go(path) {
   ask(true);
 }
 
+// The button itself answers: the footer may be off the screen.
 function copy(button) {
-  navigator.clipboard.writeText(button.dataset.copy).then(() => {
-    byId("said").textContent = `Copied: ${button.dataset.copy}`;
-  }, (error) => {
-    byId("said").textContent = `Not copied: ${error.message}`;
-  });
+  const answer = (text, more) => {
+    button.textContent = text;
+    byId("said").textContent = `${text}: ${more}`;
+    setTimeout(() => { button.textContent = "copy"; }, 2000);
+  };
+  navigator.clipboard.writeText(button.dataset.copy).then(() => answer("copied", button.dataset.copy), (error) => answer("not copied", error.message));
 }
 
 document.addEventListener("click", (event) => {
@@ -213,11 +225,20 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   go(anchor.pathname + anchor.search);
 });
-byId("find").addEventListener("submit", (event) => {
+byId("find").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const typed = byId("what").value.trim();
-  const what = (/\/pull\/(\d+)/.exec(typed) || [null, typed.replace(/^#/, "")])[1];
-  go(what === "" ? "/" : /^\d+$/.test(what) ? `/pr/${what}` : what.includes("/") ? `/repo/${what}` : `/delivery/${what}`);
+  go(await addressOf(byId("what").value, (url) => get(url, [])));
+});
+// A filter is an address, too: so "Back" shows the box as it was.
+content.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const given = [...new FormData(event.target)].filter(([, value]) => value.trim());
+  go(`${event.target.getAttribute("action")}${given.length ? `?${new URLSearchParams(given)}` : ""}`);
+});
+window.addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;
+  shown = null; // what was typed into it is not its address
+  ask(false);
 });
 window.addEventListener("popstate", () => {
   if (shown !== address()) ask(true); // else it is another part of the same page

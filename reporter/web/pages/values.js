@@ -42,6 +42,8 @@ export function tally(names) {
 }
 
 export const count = (n) => (n === null || n === undefined ? "–" : n.toLocaleString("en"));
+// "1 job", "2 jobs".
+export const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many || `${one}s`}`;
 export const tier = (level) => el("span", level || "–", { class: "tier" });
 // Words of others: their direction ends with them.
 export const said = (text) => el("bdi", text);

@@ -31,6 +31,7 @@ static inline int start(void **state)
     s->dispatch = (struct dispatch_view){ .delivery = "d-1",
                                           .repo = "org/four",
                                           .pr = 42,
+                                          .level = 4,
                                           .outcome = "dispatched",
                                           .dispatched_ms = SENT_MS,
                                           .at_ms = SENT_MS };

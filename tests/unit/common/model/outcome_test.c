@@ -187,9 +187,11 @@ static void the_outcome_tells_the_events_action_and_arrival(void **state)
     struct outcome in, out;
     struct buf json;
     outcome_init(&in, &task);
+    in.next_ms = 1700000009999;
     buf_init(&json, 4096);
     outcome_to_json(&in, &json);
     assert_int_equal(outcome_from_json(buf_str(&json), &out, NULL), OK);
+    assert_true(out.next_ms == 1700000009999);
     assert_string_equal(out.action, "closed");
     assert_true(out.received_ms == 1700000000001);
     buf_clear(&json);

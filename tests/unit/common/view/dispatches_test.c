@@ -97,6 +97,47 @@ static void a_duplicate_tells_of_the_call_and_hides_no_outcome_of_it(void **stat
     assert_int_equal(view.http_status, 200);
 }
 
+static void who_has_to_report_and_has_not_in_time_has_never_reported(void **state)
+{
+    (void)state;
+    struct dispatch_view d = { .level = 4, .outcome = "dispatched", .dispatched_ms = NOW };
+    assert_int_equal(dispatch_report_due_ms(&d, 1000), NOW + 1000);
+    assert_false(dispatch_never_reported(&d, 0, 1000, NOW + 999));
+    assert_true(dispatch_never_reported(&d, 0, 1000, NOW + 1000));
+    assert_false(dispatch_never_reported(&d, 1, 1000, NOW + 1000));
+    d.level = 2;
+    assert_true(dispatch_never_reported(&d, 0, 1000, NOW + 1000));
+    d.level = 1;
+    assert_false(dispatch_never_reported(&d, 0, 1000, NOW + 1000));
+    d.level = 4;
+    strcpy(d.action, "closed");
+    assert_int_equal(dispatch_report_due_ms(&d, 1000), 0);
+    strcpy(d.action, "opened");
+    static const char *const none[] = { "failed", "superseded", "skipped" };
+    for (size_t i = 0; i < 3; i++) {
+        strcpy(d.outcome, none[i]);
+        assert_int_equal(dispatch_report_due_ms(&d, 1000), 0);
+    }
+    d = (struct dispatch_view){ .level = 4, .outcome = "waiting", .at_ms = NOW };
+    assert_int_equal(dispatch_report_due_ms(&d, 1000), NOW + 1000);
+}
+
+static void what_waits_says_when_it_is_tried_again(void **state)
+{
+    struct redis_fixture *f = *state;
+    struct outcome waits = outcome_of("d-1", "opened", NOW), sent = waits;
+    struct dispatch_view view;
+    waits.outcome = OUTCOME_UNKNOWN;
+    waits.next_ms = NOW + 10000;
+    fold(f, &waits);
+    assert_string_equal(found_in(f, &view), "d-1");
+    assert_int_equal(view.next_ms, NOW + 10000);
+    assert_true(dispatch_is_open(&view));
+    fold(f, &sent);
+    assert_string_equal(found_in(f, &view), "d-1");
+    assert_int_equal(view.next_ms, 0);
+}
+
 static void closed_pushes_and_lower_tiers_do_not_count(void **state)
 {
     struct redis_fixture *f = *state;
@@ -270,6 +311,8 @@ int main(void)
         cmocka_unit_test_setup(closed_pushes_and_lower_tiers_do_not_count,
                                redis_fixture_consistent),
         cmocka_unit_test_setup(l3_counts_too, redis_fixture_consistent),
+        cmocka_unit_test(who_has_to_report_and_has_not_in_time_has_never_reported),
+        cmocka_unit_test_setup(what_waits_says_when_it_is_tried_again, redis_fixture_consistent),
         cmocka_unit_test_setup(a_ciflow_tag_push_counts, redis_fixture_consistent),
         cmocka_unit_test_setup(a_superseded_delivery_counts_only_when_there_is_no_other,
                                redis_fixture_consistent),

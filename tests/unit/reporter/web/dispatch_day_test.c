@@ -152,6 +152,66 @@ static void what_an_open_breaker_puts_off_is_named_until_an_answer(void **state)
     assert_null(broken(NOW));
 }
 
+/* The member "dispatches" of org/a; to be released. */
+static json_t *shown_of_one(int64_t heard_ms, int64_t silent_ms)
+{
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(4096);
+    buf_putc(&text, '{');
+    dispatch_day_put_one(&text, day, STR_LIT("Org/A"), heard_ms, silent_ms, NOW);
+    buf_putc(&text, '}');
+    json_t *root = json_loads(buf_str(&text).ptr, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    json_t *found = json_incref(json_object_get(root, "dispatches"));
+    json_decref(root);
+    return found;
+}
+
+static void calls_without_effect_since_the_last_that_github_took_are_counted(void **state)
+{
+    (void)state;
+    json_t *one = shown_of_one(0, 0);
+    assert_true(json_is_null(one));
+    add(OUTCOME_FAILED, 404, NOW - 2 * MINUTE);
+    add(OUTCOME_UNKNOWN, 502, NOW - MINUTE);
+    dispatched(NOW - 3 * MINUTE, 100, ""); /* of another partition, read later */
+    add(OUTCOME_FAILED, 404, NOW - 4 * MINUTE);
+    add(OUTCOME_SUPERSEDED, 0, NOW);
+    one = shown_of_one(0, 0);
+    const json_t *last = json_object_get(one, "last");
+    assert_int_equal(json_integer_value(json_object_get(one, "failed_in_a_row")), 2);
+    assert_string_equal(json_string_value(json_object_get(last, "outcome")), "unknown");
+    assert_int_equal(json_integer_value(json_object_get(last, "http_status")), 502);
+    assert_true(json_is_false(json_object_get(one, "breaker_open")));
+    json_decref(one);
+    for (int i = 0; i < 2 * DISPATCH_FAILED_MAX; i++)
+        add(OUTCOME_FAILED, 404, NOW - i);
+    one = shown_of_one(0, 0);
+    assert_int_equal(json_integer_value(json_object_get(one, "failed_in_a_row")),
+                     DISPATCH_FAILED_MAX);
+    json_decref(one);
+}
+
+/* Whether nothing was heard of it for too long. */
+static bool is_silent(int64_t heard_ms, int64_t silent_ms)
+{
+    json_t *one = shown_of_one(heard_ms, silent_ms);
+    bool silent = json_is_string(json_object_get(one, "silent_since"));
+    json_decref(one);
+    return silent;
+}
+
+static void who_is_dispatched_to_and_says_nothing_is_silent(void **state)
+{
+    (void)state;
+    dispatched(NOW - 200 * MINUTE, 100, "");
+    dispatched(NOW - MINUTE, 100, "");
+    assert_true(is_silent(0, 180 * MINUTE));
+    assert_true(is_silent(NOW - 300 * MINUTE, 180 * MINUTE));
+    assert_false(is_silent(NOW - 100 * MINUTE, 180 * MINUTE)); /* the newest is not due yet */
+    assert_false(is_silent(0, 240 * MINUTE));
+    assert_false(is_silent(0, 0)); /* L1 reports nothing */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +220,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_day_has_24_hours, start, end),
         cmocka_unit_test_setup_teardown(what_an_open_breaker_puts_off_is_named_until_an_answer,
                                         start, end),
+        cmocka_unit_test_setup_teardown(
+            calls_without_effect_since_the_last_that_github_took_are_counted, start, end),
+        cmocka_unit_test_setup_teardown(who_is_dispatched_to_and_says_nothing_is_silent, start,
+                                        end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,15 +14,19 @@
 static struct topics topics;
 static struct pipeline_look look;
 static struct pipeline_view view;
+static struct canary canary;
 
 static int start(void **state)
 {
     (void)state;
     pipeline_look_init(&look);
     look.at_ms = NOW;
-    view = (struct pipeline_view){
-        .error = "", .now_ms = NOW, .sha = "abc", .redis_error = "", .refused = ""
-    };
+    view = (struct pipeline_view){ .error = "",
+                                   .now_ms = NOW,
+                                   .sha = "abc",
+                                   .redis_error = "",
+                                   .refused = "",
+                                   .canary = &canary };
     return topics_init(&topics, "crcr.", NULL);
 }
 
@@ -189,8 +193,44 @@ static void of_each_bucket_the_account_with_least_is_shown(void **state)
     assert_string_equal(json_string_value(json_object_get(one, "account")), "two");
     assert_true(json_integer_value(json_object_get(one, "left")) <
                 json_integer_value(json_object_get(one, "of")));
+    assert_int_equal(json_integer_value(json_object_get(one, "limit")), 5000);
+    assert_string_equal(json_string_value(json_object_get(one, "full_at")),
+                        "2026-09-21T14:14:30.000Z"); /* in a minute, in steps of 10 s */
+    assert_true(json_is_null(json_object_get(one, "l4_at")));
     assert_string_equal(json_string_value(json_object_get(budget, "limited_until")),
                         "2026-09-21T14:13:25.000Z");
+    json_decref(root);
+}
+
+static void an_empty_bucket_says_when_each_class_has_a_token_again(void **state)
+{
+    (void)state;
+    const struct budget_rules rules = { .limit = { [BUDGET_REQUESTS_HOUR] = 5000 } };
+    const struct str account = STR_LIT("one");
+    const struct budget_used used = { .used_us = { [BUDGET_REQUESTS_HOUR] = 1200000000 } };
+    view.rules = &rules;
+    view.accounts = &account;
+    view.used = &used;
+    view.n_accounts = 1;
+    json_t *root = read(health_put),
+           *one = json_array_get(json_object_get(json_object_get(root, "budget"), "buckets"), 0);
+    const char *l4 = json_string_value(json_object_get(one, "l4_at"));
+    const char *rest = json_string_value(json_object_get(one, "rest_at"));
+    assert_int_equal(json_integer_value(json_object_get(one, "left_l4")), 0);
+    assert_true(l4 && rest && strcmp(l4, rest) < 0);
+    assert_true(strcmp(rest, json_string_value(json_object_get(one, "full_at"))) < 0);
+    json_decref(root);
+}
+
+static void redis_says_since_when_it_has_not_answered(void **state)
+{
+    (void)state;
+    view.redis_error = "the view is unavailable";
+    view.redis_since_ms = NOW;
+    json_t *root = read(pipeline_put);
+    const json_t *redis = json_object_get(root, "redis");
+    assert_string_equal(json_string_value(json_object_get(redis, "error")), view.redis_error);
+    assert_non_null(json_string_value(json_object_get(redis, "since")));
     json_decref(root);
 }
 
@@ -202,6 +242,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_not_known_is_null, start, end),
         cmocka_unit_test_setup_teardown(only_an_error_shows_when_kafka_was_looked_at, start, end),
         cmocka_unit_test_setup_teardown(of_each_bucket_the_account_with_least_is_shown, start, end),
+        cmocka_unit_test_setup_teardown(an_empty_bucket_says_when_each_class_has_a_token_again,
+                                        start, end),
+        cmocka_unit_test_setup_teardown(redis_says_since_when_it_has_not_answered, start, end),
         cmocka_unit_test_setup_teardown(of_the_dlq_the_newest_are_shown_and_all_counted, start,
                                         end),
     };

@@ -84,10 +84,31 @@ static void a_run_that_is_replaced_is_not_the_newest(void **state)
     assert_int_equal(run.began_ms, 2000);
 }
 
+static void an_l4_blocks_until_all_its_jobs_have_ended_well(void **state)
+{
+    (void)state;
+    struct dispatch_view d = { .level = 4, .outcome = "dispatched", .action = "opened" };
+    struct jobs_score score = { .jobs = 2 };
+    assert_false(score_blocks(&score, &d, 4));
+    score.running = 1;
+    assert_true(score_blocks(&score, &d, 4));
+    assert_false(score_blocks(&score, &d, 3));
+    score = (struct jobs_score){ .jobs = 2, .failed = 1 };
+    assert_true(score_blocks(&score, NULL, 4));
+    score = (struct jobs_score){ .jobs = 0 };
+    assert_true(score_blocks(&score, &d, 4));
+    assert_false(score_blocks(&score, NULL, 4));
+    d = (struct dispatch_view){ .level = 4, .outcome = "dispatched", .action = "closed" };
+    assert_false(score_blocks(&score, &d, 4));
+    d = (struct dispatch_view){ .level = 4, .outcome = "superseded" };
+    assert_false(score_blocks(&score, &d, 4));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_of_one_downstream_are_summed_up),
+        cmocka_unit_test(an_l4_blocks_until_all_its_jobs_have_ended_well),
         cmocka_unit_test(a_run_that_is_replaced_is_not_the_newest),
         cmocka_unit_test(the_newest_run_is_as_well_off_as_its_worst_job),
     };

@@ -1,0 +1,193 @@
+"""What each page answers first, in a real browser: what is wrong, what blocks, and what is to be done."""
+import signal
+import time
+
+import pytest
+
+from lib.processes import wait_for
+from test_pages_browser import WIDE, Page, chromium, failed, page  # noqa: F401
+from test_pages_states import check_of, dispatches_of
+from test_reporter import ALLOWLIST, Job, label_event
+from test_reporter_hours import Counting
+
+
+@pytest.fixture(scope="module")
+def reporter(kafka_node, tmp_path_factory):
+    one = Counting(tmp_path_factory.mktemp("answers"), kafka_node.brokers)
+    one.put("allowlist", "allowlist", ALLOWLIST.replace(b"L2: [org/two]", b"L2: [org/two, pytorch/crcr-test]"),
+            {"source": "test", "sha": "1" * 40, "fetched_ms": "2"})
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def texts(page, selector):  # noqa: F811
+    return page.js("return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText)", selector)
+
+
+def test_a_dead_l4_is_on_top_and_critical_and_the_sentence_says_it(reporter, page):  # noqa: F811
+    Job(reporter, "org/four", pr=931).outcome("dispatched", action="opened").call("completed", 2000, conclusion="success").wait_result()
+    for i in range(4):
+        Job(reporter, "org/five", pr=932 + i).outcome("failed", 1000 * i, http_status=404, error="404 Not Found", action="opened")
+    wait_for("its calls", lambda: (dispatches_of(reporter, "org/five") or {}).get("failed_in_a_row") == 4)
+    page.open("/").wait("org/five", "gets no events: 4 dispatches failed in a row (HTTP 404)")
+    assert texts(page, "#L4 ~ .scroll tbody th")[0].replace("\u200b", "") == "org/five"
+    assert "Critical" in texts(page, "#L4 ~ .scroll tbody tr")[0]
+    assert "1 of 2 L4 backends gets no events" in page.text(".verdict") and "bad" in page.js("return document.querySelector('.verdict').className")
+    page.click(".verdict a[href='#L4']")
+    assert page.js("return location.hash") == "#L4"
+    assert page.js("return document.querySelector('.front .scroll').scrollWidth <= document.querySelector('.front .scroll').clientWidth"), "it fits 1,280 px"
+    assert page.js("return document.documentElement.scrollWidth <= innerWidth")
+    assert "pytorch/crcr-test" not in "".join(texts(page, "main tbody th")), "the canary has a card"
+    assert "Canary" in page.js("return document.querySelector('[data-key=Canary]').textContent")
+
+
+def test_without_redis_each_page_shows_what_it_can(reporter, page):  # noqa: F811
+    page.open("/").wait("org/five")
+    reporter.redis.process.signal(signal.SIGSTOP)
+    try:
+        wait_for("health to know", lambda: reporter.relay.api("/api/crcr/health")["redis"]["error"])
+        page.wait("Redis has not answered since", selector=".verdict")
+        assert "org/five" in page.wait("The backends could not be read", "Those below are of"), "the last good rows stay"
+        page.open("/").wait("Redis has not answered since", "The backends could not be read", "Critical")
+        assert page.js("return document.querySelector('[data-key=Redis]').className").endswith("bad-edge")
+        page.open("/pipeline").wait("Redis: Has not answered since", "What waits")
+        assert "Critical" in page.text(".line")
+    finally:
+        reporter.redis.process.signal(signal.SIGCONT)
+    page.open("/").wait("org/five")
+    wait_for("Redis to be OK", lambda: "OK" in page.js("return document.querySelector('[data-key=Redis]')?.textContent ?? ''"))
+
+
+def test_a_green_re_run_keeps_the_attempt_before_one_click_away(reporter, page):  # noqa: F811
+    job = failed(reporter, pr=941)
+    job.call("in_progress", 20_000, run_attempt=2).call("completed", 30_000, conclusion="success", run_attempt=2, test_results={"passed": 9, "failed": 0, "skipped": 1})
+    page.open("/pr/941").wait("Passed on attempt 2", selector="[data-key='org/four']")
+    assert "test_add" not in page.text("[data-key='org/four']")
+    page.click("[data-key='org/four'] .earlier summary")
+    page.wait("Attempt 1", "TestOps::test_add", "assert 2 == 3", selector="[data-key='org/four']")
+
+
+def test_failed_tests_are_grouped_by_message_and_the_rest_is_counted(reporter, page):  # noqa: F811
+    job = Job(reporter, pr=942).outcome("dispatched", action="opened").call("in_progress", 1000)
+    detail = [{"name": f"test_{i}", "classname": "T", "message": "same" if i < 12 else "other"} for i in range(15)]
+    job.call("completed", 5000, conclusion="failure", test_results={"passed": 8, "failed": 40, "skipped": 0}, failed_tests_detail=detail, environment="mi300",
+             triage_verdict={"schema_version": "1", "category": "upstream", "confidence": "high", "summary": "s",
+                             "suspected_upstream": {"pr": 930, "commit": "abcdef0123", "reason": "it moved"},
+                             "evidence": [{"job": "build", "test": "test_1", "excerpt": "it said no", "log_url": "https://example.org/log"}]})
+    shown = page.open("/pr/942").wait("35 more", "T::test_4", "Suspected upstream change: #930 abcdef0123: it moved", "Evidence: 1 excerpt", "mi300")
+    assert "T::test_5" not in shown and len([one for one in texts(page, ".box pre") if one == "same"]) == 1
+    page.js("[...document.querySelectorAll('.box summary')].find((one) => one.innerText === '35 more').click()")
+    page.wait("T::test_14", "25 are only in the log")
+
+
+def test_who_blocks_comes_first_and_who_passed_is_folded(reporter, page):  # noqa: F811
+    job = failed(reporter, pr=943, repo="org/four")
+    for repo, level in (("org/two", "L2"), ("org/three", "L3"), ("org/five", "L4")):
+        one = Job(reporter, repo, level, pr=943)
+        one.delivery, one.sha = job.delivery, job.sha
+        one.outcome("dispatched", action="opened").call("completed", 2000, conclusion="success", run_complete=True).wait_result()
+    label_event(job, "opened", [], "", 1)
+    wait_for("both check runs", lambda: len([one for one in reporter.checks(job.sha) if one["name"].count("/") == 2 and one["status"] == "completed"]) == 2)
+    page.open("/pr/943").wait("1 backend blocks the merge: org/four", selector=".verdict")
+    assert page.js("return document.querySelector('.verdict').classList.contains('bad')")
+    page.wait("3 backends: org/five, org/three, org/two", selector=".boxes > details summary")
+    assert not page.js("return document.querySelector('.boxes > details').open")
+    assert texts(page, ".boxes > .box h3")[0].startswith("org/\u200bfour") or "four" in texts(page, ".boxes > .box h3")[0]
+    page.open("/prs?q=943").wait("1 pull request", "org/four ✗ failure")
+    assert page.js("return [...document.querySelectorAll('.mark')].map((one) => one.title)") == [
+        "org/four, L4: failure", "org/five, L4: success", "org/three, L3: success", "org/two, L2: success"]
+    for query, there in (("level=L4&state=failing", True), ("level=L2&state=failing", False), ("repo=five&state=failing", False), ("repo=four", True)):
+        found = [one["pr_number"] for one in reporter.relay.api(f"/api/crcr/prs?q=943&{query}")["prs"]]
+        assert (found == [943]) is there, query
+
+
+def test_no_answer_seen_says_the_next_try_as_crcrctl_trace_does(reporter, page):  # noqa: F811
+    job = Job(reporter, pr=944).outcome("unknown", action="opened", http_status=None, error="no answer", next_ms=int(time.time() * 1000) + 1_200_000)
+    shown = page.open(f"/delivery/{job.delivery}").wait("The answer of GitHub was not seen; it is tried again", "no answer")
+    assert "first report" not in shown
+    traced = reporter.relay.ctl("trace", job.delivery).stdout
+    assert "the answer of GitHub was not seen; it is tried again" in traced and "next try 20" in traced
+
+
+def test_back_shows_the_list_and_the_box_as_they_were(reporter, page):  # noqa: F811
+    label_event(failed(reporter, pr=945), "opened", [], "", 1)
+    page.open("/prs").wait("#945")
+    page.js("document.getElementById('q').value = '945'")
+    page.click("form[action='/prs'] button")
+    page.wait("1 pull request,")
+    page.driver.back()
+    wait_for("the list", lambda: page.js("return location.search === '' && document.querySelector('caption')?.innerText.startsWith('1 pull') === false"))
+    assert page.js("return document.getElementById('q').value") == ""
+    page.driver.forward()
+    wait_for("the filter", lambda: page.js("return document.getElementById('q').value === '945'"))
+
+
+def search(page, text):  # noqa: F811
+    page.js("document.getElementById('what').value = arguments[0]", text)
+    page.click("#find button")
+
+
+@pytest.mark.parametrize("typed, path", [
+    ("946", "/pr/946"), ("#946", "/pr/946"), ("https://github.com/pytorch/pytorch/pull/946/files", "/pr/946"), ("pytorch/pytorch#946", "/pr/946"),
+    ("{sha}", "/pr/946"), ("{sha7}", "/pr/946"), ("https://github.com/pytorch/pytorch/commit/{sha}", "/pr/946"),
+    ("thre", "/repo/org/three"), ("crcr/org/four", "/repo/org/four"), ("crcr/org/four/ci/build", "/repo/org/four"),
+    ("https://github.com/org/four/actions", "/repo/org/four"), ("{self}/prs?state=failing", "/prs?state=failing"), ("/pipeline", "/pipeline"),
+    ("org/", "/?q=org%2F"), ("72d3162e-cc78", "/delivery/72d3162e-cc78"), ("0123456789abcdef", "/delivery/0123456789abcdef")])
+def test_the_search_takes_what_people_have_at_hand(reporter, page, typed, path):  # noqa: F811
+    if not (found := reporter.relay.api("/api/crcr/prs?q=946")["prs"]):
+        label_event(failed(reporter, pr=946), "opened", [], "", 1)
+        found = wait_for("it", lambda: reporter.relay.api("/api/crcr/prs?q=946")["prs"])
+    sha = found[0]["head_sha"]
+    page.open("/prs").wait("#946")
+    search(page, typed.format(sha=sha, sha7=sha[:7], self=reporter.relay.url("hud", "")))
+    wait_for("the address", lambda: page.js("return location.pathname + location.search") == path)
+
+
+def test_the_dead_letter_queue_is_by_cause_and_poison_is_not_replayed(reporter, page):  # noqa: F811
+    prefix = reporter.relay.prefix
+    for i in range(3):
+        reporter.put("dlq", f"k{i}", b"{}", {"class": "refused", "source_topic": f"{prefix}dispatch.l4", "repos": "org/five", "delivery": f"dead-{i}",
+                                             "error": f"404 Not Found, request {1000 + i}", "parked_ms": str(int(time.time() * 1000))})
+    reporter.put("dlq", "bad", b"{", {"class": "poison", "source_topic": f"{prefix}callbacks", "error": "not JSON", "parked_ms": str(int(time.time() * 1000))})
+    shown = page.open("/pipeline").wait("4 not resolved, of 2 causes", "--class refused --source dispatch.l4 --repo org/five")
+    assert page.js("return document.querySelectorAll(\"[aria-label='Dead-letter queue'] tbody tr\").length") == 2
+    poison = next(one for one in texts(page, "[aria-label='Dead-letter queue'] tbody tr") if "poison" in one)
+    assert "dlq show" in poison and "dlq drop" in poison and "replay" not in poison
+    assert "not before just now" not in shown and "4 dead letters" in page.open("/").wait("dead letters", selector=".verdict")
+
+
+def test_copy_answers_on_the_button_and_topic_names_do_not_break(reporter, page):  # noqa: F811
+    page.driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
+    page.open("/pipeline").wait("Topics")
+    broken = page.js("return [...document.querySelectorAll('code.name')].filter((one) => one.checkVisibility() && one.getClientRects().length > 1).map((one) => one.innerText)")
+    assert broken == [] and page.js("return document.documentElement.scrollWidth <= innerWidth")
+    page.js("document.querySelector('.copy').click()")
+    wait_for("its answer", lambda: page.js("return document.querySelector('.copy').textContent").startswith(("copied", "not copied")))
+
+
+def test_marks_that_turn_text_around_are_shown_and_turn_nothing(reporter, page):  # noqa: F811
+    failed(reporter, pr=947, message="safe\u202eevil")
+    page.open("/pr/947").wait("safe⟨U+202E⟩evil")
+
+
+def test_a_delivery_has_a_waterfall_with_seconds(reporter, page):  # noqa: F811
+    job = Job(reporter, pr=948)
+    job.outcome("dispatched", 2000, action="opened", received_ms=job.started_ms).call("in_progress", 12_000).call("completed", 42_000, conclusion="success")
+    page.open(f"/delivery/{job.delivery}")
+    cells = wait_for("its bars", lambda: (found := texts(page, "[aria-label='Where its time went'] tbody td")) and found[-1] == "✓ success" and found)
+    assert [float(one.split()[0]) for one in cells[1:4]] == pytest.approx([2, 10, 30], abs=1.1)
+    assert len(page.js("return [...document.querySelectorAll('.fill rect')].map(String)")) == 3
+
+
+def test_a_check_run_that_the_budget_holds_up_is_said_to_be_absent_and_why(reporter, page):  # noqa: F811
+    """Redis has the budget of the upstream's account used up for an hour."""
+    reporter.relay.parts["reporter"].stop()
+    reporter.start(CRCR_BUDGET_CONTENT_HOUR="8", CRCR_BUDGET_CONTENT_MINUTE="4")
+    jobs = [Job(reporter, pr=950 + i).outcome("dispatched", action="opened") for i in range(6)]
+    held = wait_for("one to be held", lambda: next((job for job in jobs if (check_of(reporter, job) or {}).get("absent") == "budget"), None))
+    assert check_of(reporter, held)["until"]
+    page.open(f"/delivery/{held.delivery}").wait("is not on the pull request: our budget for GitHub is used up, until", "A merge that requires it waits")
+    assert check_of(reporter, held)["blocks"]
+    page.open("/", WIDE).wait("GitHub budget", selector=".verdict")
