@@ -1,13 +1,8 @@
-# What crcr-reporter holds of the pages: all scripts in one file, minified by Debian's esbuild as the styles are; Chart.js,
-# which only pages with charts load; index.html; openapi.json. All gzipped.
+# What crcr-reporter holds of the pages: all scripts in one file, minified by Debian's esbuild as the styles are; index.html;
+# openapi.json. All gzipped.
 find_program(CRCR_ESBUILD esbuild)
 if(NOT CRCR_ESBUILD)
   message(FATAL_ERROR "esbuild is missing, which bundles the pages: install esbuild, or say -DCRCR_ESBUILD=<path>")
-endif()
-find_file(CRCR_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH)
-if(NOT CRCR_CHART_JS)
-  message(FATAL_ERROR "Chart.js 3 is missing, which the pages draw with: install libjs-chart.js, or say "
-                      "-DCRCR_CHART_JS=<path of chart.min.js>")
 endif()
 
 # Adds web_files (web_files.h) to target. What is in assets/ gets a hash of its content into its name, for browsers keep it
@@ -21,11 +16,11 @@ function(crcr_pages target)
   execute_process(COMMAND ${CRCR_ESBUILD} app=main.js style.css --bundle --minify --format=esm --charset=utf8
                           --external:/assets/* --log-level=warning --outdir=${built}/assets
                   WORKING_DIRECTORY ${sources} COMMAND_ERROR_IS_FATAL ANY)
-  file(COPY ${CRCR_CHART_JS} ${sources}/icon.svg DESTINATION ${built}/assets FOLLOW_SYMLINK_CHAIN)
+  file(COPY ${sources}/icon.svg DESTINATION ${built}/assets)
   file(COPY ${sources}/index.html ${sources}/../openapi.json DESTINATION ${built})
   set(declared "#include \"${sources}/../web_files.h\"\n")
   set(listed "")
-  foreach(file assets/chart.min.js assets/icon.svg assets/style.css assets/app.js index.html openapi.json)
+  foreach(file assets/icon.svg assets/style.css assets/app.js index.html openapi.json)
     get_filename_component(ending ${file} LAST_EXT)
     string(REGEX REPLACE "${ending}$" "" stem ${file})
     set(name ${file})

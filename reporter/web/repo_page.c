@@ -1,6 +1,7 @@
 /* One back end: its object with its newest jobs, and its badge. */
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
+#include "../../common/view/dispatches.h"
 #include "../aggregate.h"
 #include "api.h"
 #include "badge.h"
@@ -8,6 +9,7 @@
 #include "summary.h"
 
 #define PAGE_JOBS 200
+#define EVENT_PRS 50 /* whose newest event is looked at */
 
 /* The pull requests of those jobs, of the newest 1,000 that there are. */
 static enum err pulls_put(const struct web_view *w, const struct result_record *jobs, size_t n,
@@ -31,6 +33,53 @@ static enum err pulls_put(const struct web_view *w, const struct result_record *
         buf_putc(to, '}');
     }
     buf_putc(to, ']');
+    return err;
+}
+
+static bool has_reported(const struct job_list *jobs, struct str delivery)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (str_eq(str_of(jobs->at[i].delivery_id), delivery))
+            return true;
+    return false;
+}
+
+static void event_put(struct buf *to, const struct dispatch_view *d, struct str delivery,
+                      const struct job_list *jobs)
+{
+    json_put_begin(to, NULL, '{');
+    json_put_text(to, "delivery_id", delivery);
+    json_put_number(to, "pr_number", d->pr > 0 ? d->pr : -1);
+    json_put_string(to, "event_type", d->event_type);
+    json_put_string(to, "action", d->action);
+    json_put_string(to, "head_sha", d->head_sha);
+    json_put_string(to, "outcome", d->outcome);
+    json_put_time(to, "at", d->at_ms);
+    json_put_number(to, "http_status", d->http_status > 0 ? d->http_status : -1);
+    json_put_number(to, "attempt", d->attempt);
+    json_put_string(to, "error", d->error);
+    json_put_bool(to, "reported", has_reported(jobs, delivery));
+    buf_putc(to, '}');
+}
+
+/* The newest events that it got: of each of the newest pull requests the newest delivery, what
+ * GitHub answered to its dispatch, and whether a job reported on it. For a vendor without access to
+ * the relay: it says what `crcrctl probe` says. */
+static enum err events_put(const struct web_view *w, struct str repo, const struct job_list *jobs,
+                           struct buf *to, struct why *why)
+{
+    struct pr_list *list;
+    enum err err = lists_prs(w->lists, w->redis, &list, why);
+    for (size_t i = 0; !err && i < list->prs.n && i < EVENT_PRS; i++) {
+        struct view_index CLEANUP(view_index_clear) newest = { NULL, 0 };
+        struct dispatch_view d;
+        bool found = false;
+        err = deliveries_of_pr(w->redis, pr_number(str_of(list->prs.at[i].name)), 1, &newest, why);
+        if (!err && newest.n > 0)
+            err = dispatch_view_get(w->redis, str_of(newest.at[0].name), repo, &found, &d, why);
+        if (!err && found)
+            event_put(to, &d, str_of(newest.at[0].name), jobs);
+    }
     return err;
 }
 
@@ -60,6 +109,10 @@ enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct 
         json_put_comma(to);
         buf_printf(to, "%lld", (long long)jobs->at[i].last_ms);
     }
+    buf_putc(to, ']');
+    json_put_begin(to, "events", '[');
+    if (!err && before_ms == 0) /* the first page shows them */
+        err = events_put(w, ask->id, jobs, to, why);
     buf_putc(to, ']');
     if (!err)
         err = pulls_put(w, jobs->at + begin, end - begin, to, why);

@@ -86,7 +86,7 @@ def test_head_says_what_get_says(reporter, path):
 
 def test_assets_are_kept_for_good_and_nothing_else_is(reporter):
     found = assets(reporter)
-    assert set(found) == {"app.js", "style.css", "icon.svg", "chart.min.js"}
+    assert set(found) == {"app.js", "style.css", "icon.svg"}
     for asset in found.values():
         assert fetch(reporter, asset)[1]["Cache-Control"] == "public, max-age=31536000, immutable"
         status, headers, _ = fetch(reporter, re.sub("-[0-9a-f]{12}", f"-{'0' * 12}", asset))

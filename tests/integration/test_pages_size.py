@@ -38,7 +38,7 @@ def many(reporter):  # noqa: F811
 def visit(page, path):  # noqa: F811
     """One visit, until all is drawn and the page waits for a change (its last request, which ends later)."""
     page.open(path).wait("size0")
-    wait_for("the charts", lambda: page.js("return [...document.querySelectorAll('chart-plot')].every((one) => one.chart)"))
+    wait_for("the charts", lambda: page.js("return [...document.querySelectorAll('figure')].every((one) => one.querySelector('.plot') || one.innerText.includes('No data'))"))
     page.wait("Live", selector="#fresh")
     loaded = [one for one in page.js(LOADED) if one[0] != "/api/crcr/live"]
     sent = [one for one in loaded if one[1] > 0]

@@ -96,7 +96,7 @@ SHAPES = {  # the n-th target; further headers
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_who_reads_nothing_costs_64_mb_at_most_and_the_others_are_served(reporter, delivery, shape):
-    page, script = PAGE.format(at=delivery), assets(reporter)["chart.min.js"]
+    page, script = PAGE.format(at=delivery), assets(reporter)["app.js"]
     assert len(get(reporter, page)[2]) > 1 << 19
     before, statuses, took = resident_bytes(reporter), [], []
     with contextlib.ExitStack() as opened, watched(reporter) as most:

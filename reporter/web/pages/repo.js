@@ -15,7 +15,6 @@ export async function more(data, get, query) {
   data.trends = await get(`/api/crcr/repos/${data.downstream.repo}/trends?days=${daysOf(location.search, DAYS)}`);
   data.level = await get(`/api/crcr/repos/${data.downstream.repo}/level`);
   data.since = await get(`/api/crcr/repos/${data.downstream.repo}/since`);
-  data.reach = await get(`/api/crcr/repos/${data.downstream.repo}/events`);
 }
 
 const NUMBERS = [
@@ -67,11 +66,11 @@ const eventRow = (event) => ({ key: event.delivery_id, cells: [
   [state(event.outcome), " ", el("small", [event.http_status || "", event.attempt > 1 ? ` attempt ${event.attempt}` : ""], { class: "quiet" })], next(event)] });
 
 // Open where something is wrong.
-function events(reach) {
-  const wrong = reach.events.filter((event) => event.outcome !== "dispatched").length;
+function events(data) {
+  const wrong = data.events.filter((event) => event.outcome !== "dispatched").length;
   return el("details", [
-    el("summary", [`Events reach it: ${reach.events.length - wrong} of the last ${reach.events.length} were dispatched`, reach.last_report_at ? ["; last report ", when(reach.last_report_at)] : "; it never reported"]),
-    table("Events", "Of each of the newest pull requests the newest event", EVENTS, reach.events.map(eventRow))], { id: "events", open: wrong ? "" : null });
+    el("summary", [`Events reach it: ${data.events.length - wrong} of the last ${data.events.length} were dispatched`, data.jobs.length ? ["; last report ", when(new Date(data.received_ms[0]))] : "; it never reported"]),
+    table("Events", "Of each of the newest pull requests the newest event", EVENTS, data.events.map(eventRow))], { id: "events", open: wrong ? "" : null });
 }
 
 // Level, the way to the next one, and how it does.
@@ -89,7 +88,7 @@ function head(data) {
 export function show(data, query) {
   return slots([
     ...head(data),
-    data.reach?.events.length ? events(data.reach) : null,
+    data.events.length ? events(data) : null,
     ...matrices(data, query),
     data.since ? flakyTable(data.since) : null,
     data.jobs.length && data.trends ? trends(data.trends, daysOf(query, DAYS)) : null,
