@@ -35,8 +35,8 @@ typedef enum err path_put_fn(const struct web_view *w, const struct path_ask *as
                              bool *known, struct why *why);
 /* Each in the file of its subject: summary.c, trends.c, repo_page.c, since_page.c,
  * level.c, level_status.c, pr_list.c, delivery_page.c. */
-path_put_fn summary_page, trends_page, repo_trends_page, repo_page, badge_page,
-    since_page, level_page, level_status_page, prs_page, pr_page, delivery_page;
+path_put_fn summary_page, trends_page, repo_trends_page, repo_page, badge_page, since_page,
+    level_page, level_status_page, prs_page, pr_page, delivery_page;
 
 /* A parameter of the query. Values are checked before anything is read. */
 struct api_param {
