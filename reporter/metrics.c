@@ -73,8 +73,8 @@ const struct metric_family reporter_metrics[METRIC_COUNT] = {
                             { NULL } },
     [METRIC_CANARY_RESULT] = { "crcr_canary_result_timestamp_seconds",
                                METRIC_GAUGE,
-                               "When the canary repository last had a result. Absent while "
-                               "none is known.",
+                               "When the canary repository last had a result; 0: none is "
+                               "known.",
                                { NULL } },
     [METRIC_PAGES] = { "crcr_pages_total",
                        METRIC_COUNTER,

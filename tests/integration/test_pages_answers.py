@@ -31,6 +31,7 @@ def test_a_dead_l4_is_on_top_and_critical_and_the_sentence_says_it(reporter, pag
     for i in range(4):
         Job(reporter, "org/five", pr=932 + i).outcome("failed", 1000 * i, http_status=404, error="404 Not Found", action="opened")
     wait_for("its calls", lambda: (dispatches_of(reporter, "org/five") or {}).get("failed_in_a_row") == 4)
+    wait_for("the canary", lambda: reporter.relay.api("/api/crcr/health")["canary"])
     page.open("/").wait("org/five", "gets no events: 4 dispatches failed in a row (HTTP 404)")
     assert texts(page, "#L4 ~ .scroll tbody th")[0].replace("\u200b", "") == "org/five"
     assert "Critical" in texts(page, "#L4 ~ .scroll tbody tr")[0]
