@@ -71,7 +71,8 @@ static void work_out(const struct web_view *w, const struct api_delivery *delive
                                          .answers = answers,
                                          .now_ms = clock_wall_ms(),
                                          .silent_ms = w->reporter->times.overdue_ms,
-                                         .quiet_ms = w->reporter->quiet_ms };
+                                         .quiet_ms = w->reporter->quiet_ms,
+                                         .forgive_known = w->reporter->known_neutral };
     struct aggregate a;
     aggregate_work_out(&view, &a);
     ret->id = sent->id;

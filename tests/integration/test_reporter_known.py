@@ -164,7 +164,14 @@ def test_with_neutral_an_aggregate_whose_failures_main_has_too_is_neutral(report
         job = fails(reporter, "org/neutral", "forgiven", run_complete=True)
         run = job.wait("completed", "neutral", title="Neutral: 1 of 1 job not successful, on main too")
         assert "does not make this fail (<code>CRCR_KNOWN_FAILURES</code>)" in run["output"]["summary"]
-        assert {one["conclusion"] for one in reporter.checks(job.sha)} == {"neutral", "failure"}  # the job's own says what it is
+        wait_for("the job's own to say what it is",
+                 lambda: {one["conclusion"] for one in reporter.checks(job.sha)} == {"neutral", "failure"})
+
+        def shown():
+            rows = (reporter.relay.api(f"/api/crcr/deliveries/{job.delivery}") or {"downstreams": []})["downstreams"]
+            check = next((one["check_run"] for one in rows if one["repo"] == "org/neutral"), None)
+            return check and check["status"] == "completed" and (check["conclusion"], check["blocks"])
+        assert wait_for("the page", shown) == ("neutral", False), "the page says what the check run says"
         job.call("completed", 4000, conclusion="failure", job_name="here alone", check_run_id="h")
         assert job.wait("completed", "failure", title="2 of 2 jobs")["id"] == run["id"]
     finally:
