@@ -118,6 +118,15 @@ static void who_speaks_is_served_however_many_are_silent(void **state)
     close(one);
 }
 
+/* On a connection of its own: nobody is newer, so nobody can displace it. */
+static void echo_once(int port)
+{
+    int fd = raw_connect(port);
+    assert_true(raw_send(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"));
+    assert_true(raw_expect(fd, "\r\n\r\nbody"));
+    close(fd);
+}
+
 /* A whole head is not enough, nor is half a body: who is quick passes them all. */
 static void who_is_quick_is_served_however_many_keep_their_bodies(void **state)
 {
@@ -133,10 +142,8 @@ static void who_is_quick_is_served_however_many_keep_their_bodies(void **state)
         int fds[N];
         for (size_t i = 0; i < N; i++) {
             assert_true((fds[i] = raw_connect(f->port)) >= 0 && raw_send(fds[i], begun[shape]));
-            if (i % 8 == 0) {
-                struct got g = fetch(f->client, f->port, "POST", "/echo", STR_LIT("body"));
-                assert_int_equal(g.status, 200);
-            }
+            if (i % 8 == 0)
+                echo_once(f->port);
         }
         if (shape < 3)
             assert_true(raw_expect(fds[0], "503 Service Unavailable"));
