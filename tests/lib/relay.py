@@ -91,6 +91,7 @@ class Relay:
         self.sim_arguments = list(sim_arguments)
         self.extra = dict(environment or {})
         self.parts = {}
+        self.bin, self.bins = BIN, {}  # where the programs are; part → another folder
         self.under = []  # a program and its arguments that the daemons run under, such as valgrind
         self.hosts, self.links = {}, None  # where parts listen, when not on 127.0.0.1; links to the outside
         self.contents = self.folder / "contents" / "pytorch" / "pytorch" / ".github"
@@ -166,7 +167,7 @@ class Relay:
         self.ports.setdefault(admin, free_port())
         values = {**self.environment(admin), **login_of(f"crcr-{name}", self.redis), **environment}
         wrap = self.links.wrap() if self.links and admin in self.hosts else []
-        self.parts[part] = Process(part, [*wrap, *self.under, BIN / f"crcr-{name}"], self.folder, values)
+        self.parts[part] = Process(part, [*wrap, *self.under, self.bins.get(part, self.bin) / f"crcr-{name}"], self.folder, values)
         return self.parts[part]
 
     def wait_ready(self, part, timeout=60):
