@@ -1,7 +1,7 @@
 /* Private to the sender: the tasks of one tier → GitHub. sender.c is its loop, task_start.c
  * which tasks start, task_in_hand.c what happens to one, dispatch_decide.c why, task_record.c the
- * record that it came in with others, expand_task.c a task of kind expand. README.md draws the
- * states of a task.
+ * record that it came in with others, rerun_expand_task.c a task of kind expand. README.md draws
+ * the states of a task.
  *
  * Redis is asked in batches, one round trip each: the claims of all that start, and of all that are
  * decided since the last turn. Everything is on the tier's own thread. */

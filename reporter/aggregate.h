@@ -20,7 +20,7 @@
 #ifndef CRCR_REPORTER_AGGREGATE_H
 #define CRCR_REPORTER_AGGREGATE_H
 
-#include "../common/model/job_counts.h"
+#include "../common/model/which_jobs.h"
 #include "../common/view/dispatches.h"
 #include "../common/view/runs.h"
 

@@ -5,26 +5,13 @@
 
 #include "../common/base/clock.h"
 #include "../common/base/mem.h"
-#include "../common/model/ids.h"
+#include "../common/model/demotions.h"
 
 void fact_refuse(struct fact *fact, const char *class, const char *error)
 {
     fact->step = FACT_TO_DLQ;
     fact->class = class;
     snprintf(fact->error, sizeof(fact->error), "%s", error);
-}
-
-/* Only a branch of the upstream's own counts: anybody may open a pull request from a fork. */
-static char *demoted_by(const struct event_facts *facts, const char *upstream)
-{
-    struct str repo;
-    bool labelled = false;
-    for (size_t i = 0; i < facts->n_labels; i++)
-        labelled |= str_eq_nocase(str_of(facts->labels[i]), STR_LIT(DEMOTION_LABEL));
-    bool demotes = labelled && str_is(str_of(facts->state), "open") &&
-                   str_eq_nocase(str_of(facts->head_repo), str_of(upstream)) &&
-                   demotion_branch_repo(str_of(facts->head_ref), &repo);
-    return demotes ? str_dup(repo) : NULL;
 }
 
 static char *ciflow_labels(const struct event_facts *facts)
@@ -78,7 +65,7 @@ static enum err event_fact_read(struct fact *fact, struct event_facts *facts, co
                                  .head_sha = mem_dup(facts->head_sha),
                                  .title = mem_dup(facts->title),
                                  .author = mem_dup(facts->author),
-                                 .demotes = demoted_by(facts, upstream) };
+                                 .demotes = str_dup(demotion_of_pull(facts, str_of(upstream))) };
     if (clock_parse(str_of(facts->updated_at), &fact->pr.updated_ms, &ignored))
         fact->pr.updated_ms = event.received_ms;
     if (ciflow_label_device(str_of(facts->label), &device))

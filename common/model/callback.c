@@ -6,9 +6,9 @@
 #include "../base/clock.h"
 #include "../base/json_put.h"
 #include "../base/mem.h"
-#include "callback_verdict.h"
 #include "ids.h"
 #include "json_scan.h"
+#include "triage_verdict.h"
 
 /* ---- states and conclusions --------------------------------------------------------------------
  */

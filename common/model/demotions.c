@@ -52,12 +52,16 @@ const struct demotion *demotions_find(const struct demotions *d, struct str repo
     return NULL;
 }
 
-bool demotion_branch_repo(struct str branch, struct str *repo)
+struct str demotion_of_pull(const struct event_facts *facts, struct str upstream)
 {
-    if (!str_starts(branch, DEMOTION_BRANCH))
-        return false;
-    *repo = str_from(branch, strlen(DEMOTION_BRANCH));
-    return repo_valid(*repo);
+    struct str branch = str_of(facts->head_ref), repo = str_from(branch, strlen(DEMOTION_BRANCH));
+    bool labelled = false;
+    for (size_t i = 0; i < facts->n_labels; i++)
+        labelled |= str_eq_nocase(str_of(facts->labels[i]), STR_LIT(DEMOTION_LABEL));
+    bool demotes = labelled && str_is(str_of(facts->state), "open") &&
+                   str_eq_nocase(str_of(facts->head_repo), upstream) &&
+                   str_starts(branch, DEMOTION_BRANCH) && repo_valid(repo);
+    return demotes ? repo : STR_NONE;
 }
 
 bool demotions_equal(const struct demotions *a, const struct demotions *b)

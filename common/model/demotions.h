@@ -10,6 +10,7 @@
 #define CRCR_MODEL_DEMOTIONS_H
 
 #include "../base/buf.h"
+#include "event.h"
 
 #define DEMOTIONS_KEY       "demotions"
 #define DEMOTIONS_MAX_BYTES (4u << 20)
@@ -34,12 +35,12 @@ size_t demotions_size(const struct demotions *d);
 /* NULL when the repo is not demoted, or there are no demotions (d NULL). */
 const struct demotion *demotions_find(const struct demotions *d, struct str repo);
 
-/* A pull request of the upstream's own demotes while it is open, as at PyTorch: its branch names
- * the repository, and it has the label. */
 #define DEMOTION_LABEL  "crcr-auto-demotion"
-#define DEMOTION_BRANCH "crcr-demotion/"
-/* crcr-demotion/<owner>/<repo>: true and the repository, borrowed from branch. */
-bool demotion_branch_repo(struct str branch, struct str *repo);
+#define DEMOTION_BRANCH "crcr-demotion/" /* <owner>/<repo> */
+/* The repository that a pull request demotes while it is open, as at PyTorch: its branch names it,
+ * and it has the label. Only a branch of the upstream's own counts: anybody may open a pull request
+ * from a fork. Borrowed from facts; STR_NONE: it demotes nobody. */
+struct str demotion_of_pull(const struct event_facts *facts, struct str upstream);
 
 /* True when both name the same repositories; either may be NULL, which is an empty list. */
 bool demotions_equal(const struct demotions *a, const struct demotions *b);

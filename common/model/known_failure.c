@@ -5,9 +5,9 @@
 
 #include "../base/mem.h"
 #include "../base/table.h"
-#include "job_counts.h"
 #include "limits.h"
 #include "since.h"
+#include "which_jobs.h"
 
 #define SHA_SHOWN 10
 

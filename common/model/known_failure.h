@@ -40,7 +40,7 @@ void known_failure_put(struct buf *to, const struct known_failure *known);
 
 /* What the newest jobs of one downstream say. */
 struct known_failures;
-/* jobs: in any order, marked by jobs_mark_replaced (job_counts.h). Nothing of it is kept. */
+/* jobs: in any order, marked by jobs_mark_replaced (which_jobs.h). Nothing of it is kept. */
 struct known_failures *known_failures_new(const struct result_record *jobs, size_t n,
                                           const struct main_list *main);
 /* NULL is fine. */

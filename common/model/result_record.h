@@ -46,7 +46,7 @@ struct result_record {
     int64_t first_ms, last_ms; /* when the first and the last fact of the job were received */
 
     /* No columns: what is worked out of several. */
-    bool replaced;               /* job_counts.h */
+    bool replaced;               /* which_jobs.h */
     struct known_failure *known; /* known_failure.h; malloc'ed, NULL when unknown */
 };
 

@@ -6,7 +6,7 @@
 #include "../base/mem.h"
 #include "../base/table.h"
 #include "ids.h"
-#include "job_counts.h"
+#include "which_jobs.h"
 
 /* A commit that a job ran on. */
 struct commit {

@@ -45,7 +45,7 @@ struct since {
     struct flaky_row *flaky;   /* the flakiest first */
     size_t n_failing, n_flaky;
 };
-/* jobs: of one downstream, in any order, marked by jobs_mark_replaced (job_counts.h). They and main
+/* jobs: of one downstream, in any order, marked by jobs_mark_replaced (which_jobs.h). They and main
  * must outlive ret. */
 void since_init(struct since *ret, const struct result_record *jobs, size_t n,
                 const struct main_list *main);

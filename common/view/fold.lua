@@ -1,4 +1,4 @@
--- with: fold/guard.lua fold/attempt.lua fold/merge.lua fold/quota.lua fold/run.lua fold/indexes.lua fold/tally.lua
+-- with: fold/guard.lua fold/attempt.lua fold/merge.lua fold/quota.lua fold/open_jobs.lua fold/indexes.lua fold/tally.lua
 -- Folds one fact (what one callback says) into one job. One step: nothing comes between reading and
 -- writing.
 --

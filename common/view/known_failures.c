@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "../base/clock.h"
-#include "../model/job_counts.h"
 #include "../model/known_failure.h"
+#include "../model/which_jobs.h"
 #include "commits.h"
 #include "jobs.h"
 

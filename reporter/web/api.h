@@ -11,7 +11,7 @@
 
 #define RUN_JOBS 100 /* of a downstream, the newest; its last run is looked for among them */
 
-/* jobs_mark_replaced (job_counts.h) has marked the jobs in all of these.
+/* jobs_mark_replaced (which_jobs.h) has marked the jobs in all of these.
  *
  * A downstream with its numbers. entry: NULL when it is no longer listed; demotion: NULL when it is
  * not demoted. jobs are newest first; RUN_JOBS of them are looked at. */

@@ -1,5 +1,5 @@
 /* The state of a run or a downstream, from its jobs that count: those that jobs_mark_replaced
- * (job_counts.h) has not marked. PURE. */
+ * (which_jobs.h) has not marked. PURE. */
 #ifndef CRCR_REPORTER_WEB_SCORE_H
 #define CRCR_REPORTER_WEB_SCORE_H
 

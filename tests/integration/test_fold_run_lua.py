@@ -1,4 +1,4 @@
-"""More of the fold's Lua: the jobs of a run (common/view/fold/run.lua), its start, one job under two check run
+"""More of the fold's Lua: the jobs of a run (common/view/fold/open_jobs.lua), its start, one job under two check run
 ids; the jobs of pull requests; and pull requests that demote."""
 import itertools
 import pathlib

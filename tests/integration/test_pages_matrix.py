@@ -5,7 +5,7 @@ from test_pages_browser import chromium, page, reporter  # noqa: F401 (fixtures)
 from test_reporter_commits import claim, report, sha_of
 
 
-def test_the_nightly_runs_of_a_commit_are_one_row_in_which_the_newest_run_of_a_job_counts(reporter, page):  # noqa: F811
+def test_the_nightly_runs_of_a_commit_are_one_row_in_which_the_newest_run_of_a_which_jobs(reporter, page):  # noqa: F811
     day = datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc)
 
     def ran(commit, run, hour, **jobs):

@@ -39,7 +39,7 @@ static void a_job_that_the_sweep_ended_is_timed_out(void **state)
     assert_completed(s, "timed_out");
 }
 
-static void the_newest_attempt_of_each_job_counts(void **state)
+static void the_newest_attempt_of_each_which_jobs(void **state)
 {
     struct scene *s = *state;
     job(s, "77", "a", "2", "success", 9000)->run_complete = 1;
@@ -207,7 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_worst_of_a_matrix_counts),
         TEST(a_job_that_the_sweep_ended_is_timed_out),
-        TEST(the_newest_attempt_of_each_job_counts),
+        TEST(the_newest_attempt_of_each_which_jobs),
         TEST(attempt_10_is_newer_than_attempt_9),
         TEST(jobs_of_one_name_in_one_attempt_all_count),
         TEST(a_newer_run_of_the_workflow_replaces_what_was_cancelled),

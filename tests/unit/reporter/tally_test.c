@@ -78,7 +78,7 @@ static int64_t value(const struct scene *s, const char *name)
     return n;
 }
 
-static void a_job_counts_in_the_hour_in_which_it_ended_by_the_relays_clock(void **state)
+static void a_which_jobs_in_the_hour_in_which_it_ended_by_the_relays_clock(void **state)
 {
     (void)state;
     struct scene s = { .n = 0 };
@@ -121,7 +121,7 @@ static void the_canary_succeeds_by_ending_as_it_is_named(void **state)
     assert_int_equal(value(&s, "p.cancelled"), -1);
 }
 
-static void the_newest_attempt_of_each_job_counts_and_keeps_the_first_queue(void **state)
+static void the_newest_attempt_of_each_which_jobs_and_keeps_the_first_queue(void **state)
 {
     (void)state;
     struct scene s = { .n = 0 };
@@ -211,10 +211,10 @@ static void an_end_that_the_ci_says_is_after_ours_is_not_believed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_counts_in_the_hour_in_which_it_ended_by_the_relays_clock),
+        cmocka_unit_test(a_which_jobs_in_the_hour_in_which_it_ended_by_the_relays_clock),
         cmocka_unit_test(every_way_to_end_counts_and_what_runs_does_not),
         cmocka_unit_test(the_canary_succeeds_by_ending_as_it_is_named),
-        cmocka_unit_test(the_newest_attempt_of_each_job_counts_and_keeps_the_first_queue),
+        cmocka_unit_test(the_newest_attempt_of_each_which_jobs_and_keeps_the_first_queue),
         cmocka_unit_test(legs_of_one_name_all_count_and_of_named_attempts_the_last),
         cmocka_unit_test(nightly_and_periodic_runs_count_apart),
         cmocka_unit_test(the_jobs_of_one_nightly_run_are_one_run),

@@ -82,7 +82,7 @@ static void pass_rate_counts_success_of_all_that_ended(void **state)
     levels_free(l);
 }
 
-static void only_the_newest_attempt_of_a_job_counts(void **state)
+static void only_the_newest_attempt_of_a_which_jobs(void **state)
 {
     (void)state;
     struct levels *l = levels_new();
@@ -270,7 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pass_rate_counts_success_of_all_that_ended),
-        cmocka_unit_test(only_the_newest_attempt_of_a_job_counts),
+        cmocka_unit_test(only_the_newest_attempt_of_a_which_jobs),
         cmocka_unit_test(attempts_that_are_names_have_an_order_too),
         cmocka_unit_test(the_newest_row_of_a_key_wins),
         cmocka_unit_test(a_window_takes_what_ended_in_it),

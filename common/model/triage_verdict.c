@@ -1,5 +1,5 @@
 /* workflow.triage_verdict, schema_version 1: why a downstream thinks that it failed. */
-#include "callback_verdict.h"
+#include "triage_verdict.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  *                            └─ aggregate of a repo without such a run ──▶ expand
  *   aggregate check ──▶ the jobs that the view has ──▶ rerun_all, newest run of each workflow
  *                            └─ none, or one that is not GitHub Actions' ──▶ a fresh dispatch */
-#ifndef CRCR_DISPATCHER_EXPAND_H
-#define CRCR_DISPATCHER_EXPAND_H
+#ifndef CRCR_DISPATCHER_RERUN_EXPAND_H
+#define CRCR_DISPATCHER_RERUN_EXPAND_H
 
 #include "../common/model/result_record.h"
 #include "rerun.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "dispatcher/expand.h"
+#include "dispatcher/rerun_expand.h"
 
 #define NOW     1000000000000LL
 #define OUR_APP 4242

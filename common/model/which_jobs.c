@@ -1,4 +1,4 @@
-#include "job_counts.h"
+#include "which_jobs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What a job says, and which jobs of a delivery count beside later attempts and newer runs
  * (reporter/check-runs.md, "The aggregate"). PURE. */
-#ifndef CRCR_MODEL_JOB_COUNTS_H
-#define CRCR_MODEL_JOB_COUNTS_H
+#ifndef CRCR_MODEL_WHICH_JOBS_H
+#define CRCR_MODEL_WHICH_JOBS_H
 
 #include "result_record.h"
 

@@ -1,5 +1,6 @@
-/* A task of kind expand, from its claim until all its tasks and outcomes are stored (expand.h).
- * Idempotent: after a crash it is done again, and each of its tasks is claimed on its own.
+/* A task of kind expand, from its claim until all its tasks and outcomes are stored
+ * (rerun_expand.h). Idempotent: after a crash it is done again, and each of its tasks is claimed on
+ * its own.
  *
  *   check suite ─▶ its pages ────────────────────────────┐
  *   aggregate ───▶ the view ─┬─ runs ─────────────────────┴─▶ tasks, outcomes ─▶ stored ─▶ answered
@@ -16,8 +17,8 @@
 #include "../common/github/pulls.h"
 #include "../common/view/epoch.h"
 #include "../common/view/jobs.h"
-#include "expand.h"
 #include "metrics.h"
+#include "rerun_expand.h"
 #include "sender.h"
 
 #define WAIT_MS          9000 /* short enough to be held in hand (DISPATCH_IN_HAND_MS) */

@@ -1,6 +1,6 @@
 /* Private to callback: workflow.triage_verdict, cut to what the relay keeps. PURE. */
-#ifndef CRCR_MODEL_CALLBACK_VERDICT_H
-#define CRCR_MODEL_CALLBACK_VERDICT_H
+#ifndef CRCR_MODEL_TRIAGE_VERDICT_H
+#define CRCR_MODEL_TRIAGE_VERDICT_H
 
 #include "../base/str.h"
 

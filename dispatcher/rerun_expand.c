@@ -1,4 +1,4 @@
-#include "expand.h"
+#include "rerun_expand.h"
 
 #include <string.h>
 
