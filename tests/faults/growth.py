@@ -31,15 +31,15 @@ def line_through(times, values):
 
 
 def growth(times, values):
-    """times in seconds. The second half in blocks, whose medians do not depend on each other as samples do, nor on what
-    is taken and given back within seconds."""
+    """times in seconds. The second half in blocks. The least of each: what leaks is never given back, and what is taken and
+    given back within a block is no growth."""
     half = len(times) // 2
     times, values = times[half:], values[half:]
     assert len(times) >= BLOCKS, f"{len(times)} samples of the second half say nothing"
     cuts = [len(times) * number // BLOCKS for number in range(BLOCKS + 1)]
     blocks = [slice(*pair) for pair in zip(cuts, cuts[1:])]
     t = [statistics.fmean(times[block]) / 60 for block in blocks]
-    v = [statistics.median(values[block]) for block in blocks]
+    v = [min(values[block]) for block in blocks]
     slope, error = line_through(t, v)
     ups = sum(after > before for before, after in zip(v, v[1:]))
     return Growth(slope, slope - T_975 * error, slope + T_975 * error, ups > (BLOCKS - 1) / 2)
