@@ -12,7 +12,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-AUDIENCE = "pytorch-cross-repo-ci-relay"
 TOKEN_LIFE_S = 240  # a GitHub token lives 5 minutes or more; an older one is minted anew before it is used
 
 OK, FAULT, USAGE, REFUSED, UNREACHABLE, NO_TOKEN = range(6)  # exit codes
@@ -121,7 +120,8 @@ class Token:
 
     def by_command(self):
         try:
-            done = subprocess.run(self.options.token_command, shell=True, stdout=subprocess.PIPE, timeout=60)
+            done = subprocess.run(self.options.token_command, shell=True, stdout=subprocess.PIPE, timeout=60,
+                                  env=dict(os.environ, CRCR_AUDIENCE=self.options.audience))
         except subprocess.TimeoutExpired:
             raise Failure(NO_TOKEN, "--token-command did not end within 60 s")
         if done.returncode:
@@ -130,7 +130,7 @@ class Token:
 
     def by_actions(self):
         url = os.environ["ACTIONS_ID_TOKEN_REQUEST_URL"]
-        url += ("&" if "?" in url else "?") + urllib.parse.urlencode({"audience": AUDIENCE})
+        url += ("&" if "?" in url else "?") + urllib.parse.urlencode({"audience": self.options.audience})
         headers = {"Authorization": "Bearer " + os.environ.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN", ""),
                    "Accept": "application/json", "User-Agent": "crcr-report"}
         status, body = http_until("the token service", lambda: urllib.request.Request(url, headers=headers),

@@ -231,6 +231,28 @@ def test_buildkite_agent_is_asked_for_the_token(relay, report, tmp_path):
     assert "oidc request-token --audience pytorch-cross-repo-ci-relay" in (tmp_path / "asked").read_text()
 
 
+def test_the_audience_and_the_upstream_are_settings(relay, report, tmp_path):
+    """In each way in which a token is had; the defaults are those of PyTorch's relay."""
+    agent = tmp_path / "buildkite-agent"
+    agent.write_text(f'#!/bin/sh\necho "$4" >>{tmp_path}/asked\necho {JWT}\n')
+    agent.chmod(0o755)
+    buildkite = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CRCR_OIDC_TOKEN": "", "BUILDKITE": "true",
+                 "BUILDKITE_BUILD_ID": "1", "BUILDKITE_PIPELINE_SLUG": "p"}
+    assert report("in_progress", "--audience", "our relay", env=buildkite)[0] == 0
+    command = {"CRCR_OIDC_TOKEN": "", "CRCR_AUDIENCE": "theirs", "CRCR_WORKFLOW": "CI", "CRCR_RUN_ID": "7",
+               "CRCR_TOKEN_COMMAND": f'echo "$CRCR_AUDIENCE" >>{tmp_path}/asked; echo {JWT}'}
+    assert report("in_progress", env=command)[0] == 0
+    actions = {"CRCR_OIDC_TOKEN": "", "GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": "7", "GITHUB_WORKFLOW": "CI",
+               "CRCR_AUDIENCE": "a&b", "ACTIONS_ID_TOKEN_REQUEST_URL": relay.url + "?v=1"}
+    assert report("in_progress", env=actions)[0] == 0
+    assert (tmp_path / "asked").read_text() == "our relay\ntheirs\n"
+    assert [path for path, *_ in relay.requests if "audience" in path] == ["/github/callback?v=1&audience=a%26b"]
+    relay.requests.clear()
+    for more, upstream in (([], "pytorch/pytorch"), (["--upstream", "org/up"], "org/up")):
+        assert report("completed", "--event-type", "nightly", "--delivery-id", "a" * 40, *more)[0] == 0
+        assert relay.bodies()[-1]["payload"]["repository"]["full_name"] == upstream
+
+
 # ---- retries ------------------------------------------------------------------------------------------
 
 def test_later_is_obeyed_and_a_server_fault_tried_again(relay, report):
@@ -315,6 +337,22 @@ def test_wrong_usage_sends_nothing_and_says_what_is_accepted(relay, report, argu
     assert code == 2 and says in said and not relay.requests
 
 
+WHOLE = json.dumps(PAYLOAD, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("text, says", [
+    (WHOLE[:-5], f"it ends too early, after {len(WHOLE[:-5].encode())} bytes"),  # within a string
+    (WHOLE[:-1], f"it ends too early, after {len(WHOLE[:-1].encode())} bytes"),
+    (WHOLE[:-1] + "\n\n", f"it ends too early, after {len(WHOLE[:-1].encode()) + 2} bytes"),
+    ("", "it ends too early, after 0 bytes"),
+    ('{"ü": nonsense}', "Expecting value at byte 8 of 16"),
+], ids=["in a string", "before the last brace", "with blanks behind", "empty", "no JSON"])
+def test_a_payload_that_is_cut_short_is_named_by_its_byte(report, tmp_path, relay, text, says):
+    (tmp_path / "cut.json").write_text(text)
+    code, said = report("in_progress", "--payload-file", "cut.json")
+    assert code == 2 and f"cut.json is no JSON: {says}" in said and not relay.requests
+
+
 def test_what_is_no_token_is_not_sent(relay, report):
     code, said = report("in_progress", "--workflow", "CI", "--run-id", "7", env={"CRCR_OIDC_TOKEN": "secret"})
     assert code == 5 and "no JWT" in said and "secret" not in said and not relay.requests
@@ -324,7 +362,7 @@ def test_what_is_no_token_is_not_sent(relay, report):
 
 
 def test_an_old_token_is_minted_anew(tmp_path):
-    options = argparse.Namespace(token_command=f"echo x >>{tmp_path}/minted; echo {JWT}", max_wait=60, max_time=60)
+    options = argparse.Namespace(audience="x", token_command=f"echo x >>{tmp_path}/minted; echo {JWT}", max_wait=60, max_time=60)
     token = crcr_send.Token(options, time.monotonic() + 60)
     assert [token.get(), token.get()] == [JWT, JWT]
     assert (tmp_path / "minted").read_text() == "x\n"
