@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from lib.actions import FOLDER, Expression
+from lib.actions import FOLDER, REUSABLE, Expression
 from lib.kafka import read_topic
 from lib.processes import ROOT, wait_for
 from lib.relay import http, payload, pull_request
 from lib.vendor import sha_of
 
 TEMPLATES = {"the upstream's": [ROOT / "tests/e2e/workflows/ci-integration.yml"],
-             "ours": [FOLDER / "workflow.yml", FOLDER / "leg.yml"]}
+             "ours": [FOLDER / "workflow.yml", REUSABLE]}
 REPO = "org-four/backend-four"
 MIB = 1 << 20
 # What workflows of downstreams read: it is never cut.

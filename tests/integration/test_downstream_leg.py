@@ -1,12 +1,16 @@
-"""leg.yml, run job by job, with code under test that is an enemy: it can neither speak for the back end nor keep what
+"""downstream.yml, run job by job, with code under test that is an enemy: it can neither speak for the back end nor keep what
 GitHub says from being reported."""
 import json
 import os
+import re
+import subprocess
+import textwrap
 import time
 
 import pytest
 
-from lib.actions import FOLDER, Leg, Server
+from lib.actions import FOLDER, Leg, Server, load
+from lib.processes import ROOT
 
 PAYLOAD = {"event_type": "pull_request", "delivery_id": "d-1", "callback_token": "a.b.c", "payload": {
     "action": "opened", "repository": {"full_name": "pytorch/pytorch"},
@@ -24,7 +28,7 @@ def relay():
 
 @pytest.fixture
 def leg(relay, tmp_path):
-    """leg(what the pull request's code does) → a run of leg.yml, not begun."""
+    """leg(what the pull request's code does) → a run of downstream.yml, not begun."""
     def make(code, **more):
         event = json.dumps({"action": "pull_request", "client_payload": PAYLOAD})
         one = Leg(tmp_path, "org/a", event, relay.url + "?v=1", relay.url, **more)
@@ -83,6 +87,35 @@ def test_a_report_that_fails_keeps_nothing_from_being_tested(relay, leg):
     assert [one["status"] for one in reports(relay)] == ["completed"]
 
 
+def printed(first):
+    """The indented block of the page that begins with this line."""
+    [block] = re.findall(rf"^(    {re.escape(first)}.*?)\n\n", (FOLDER / "README.md").read_text(), re.M | re.S)
+    return textwrap.dedent(block)
+
+
+def test_the_files_come_about_as_the_page_prints_it(relay, leg, tmp_path):
+    """First one file that calls the relay's repository, then the copy that calls nothing of others. `git clone` is a link to
+    this tree. The copy runs, and finds its reporter in the back end's own repository."""
+    one = leg(f"echo '{JUNIT}' >$RESULTS/r.xml; exit 1")
+    (tmp_path / "git").write_text('#!/bin/sh\n[ "$*" = "clone --depth 1 https://github.com/org/relay $CLONE" ]')
+    (tmp_path / "git").chmod(0o755)
+
+    def type_in(text):
+        text = text.replace("ORG/RELAY\n", "org/relay\n").replace("/tmp/crcr", str(ROOT))
+        subprocess.run(["bash", "-e", "-c", text], cwd=one.repository, check=True,
+                       env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "CLONE": str(ROOT)})
+        [use] = re.findall(r"uses: (.*)", (one.repository / ".github/workflows/pytorch.yml").read_text())
+        return use
+    assert type_in(printed("relay=ORG/RELAY")) == "org/relay/.github/workflows/downstream.yml@v0"
+    assert not (one.repository / "deploy").exists()
+    assert type_in(printed("mkdir -p deploy/downstream")) == "./.github/workflows/downstream.yml"
+    assert len([file for file in one.repository.rglob("*") if file.is_file()]) == 1 + 5 + 1  # with the script that tests
+    one.relay = one.repository
+    one.jobs = load(one.repository / ".github/workflows/downstream.yml")["jobs"]
+    assert one.run() == {"begin": "success", "test": "failure", "report": "success"}
+    assert assert_one_job(relay, "failure")[1]["test_results"]["total"] == 2
+
+
 # ---- the two known thefts -----------------------------------------------------------------------------------
 def test_theft_by_the_environment_of_the_parents_finds_nothing(relay, leg):
     """The code under test reads its own environment and that of every process above it."""
@@ -101,9 +134,9 @@ def test_theft_by_another_reporter_in_the_workspace_is_not_run(relay, leg, tmp_p
     thief = tmp_path / "thief.py"
     thief.write_text(f"open({str(tmp_path / 'stolen')!r}, 'a').write('x')\n")
     one = leg(f"""for place in .. $RESULTS $RESULTS/.. $RESULTS/../../workspace; do
-  mkdir -p $place/.github/actions/crcr-report
-  for name in crcr-report crcr_send.py crcr_junit.py; do cp {thief} $place/.github/actions/crcr-report/$name; done
-  sed 's|exec .*|exec /usr/bin/python3 {thief}|' {FOLDER}/action.yml >$place/.github/actions/crcr-report/action.yml
+  mkdir -p $place/crcr/deploy/downstream
+  for name in crcr-report crcr_send.py crcr_junit.py; do cp {thief} $place/crcr/deploy/downstream/$name; done
+  sed 's|exec .*|exec /usr/bin/python3 {thief}|' {FOLDER}/action.yml >$place/crcr/deploy/downstream/action.yml
 done
 cp {thief} $RESULTS/sitecustomize.py; cp {thief} $RESULTS/json.py; cp {thief} ../json.py
 ln -s ../.. $RESULTS/up; echo '{JUNIT}' >$RESULTS/r.xml; exit 1""")

@@ -1,4 +1,4 @@
-"""deploy/downstream/action.yml, workflow.yml and leg.yml hold together, run on payloads that the relay trimmed, and give
+"""deploy/downstream/action.yml, workflow.yml and the reusable downstream.yml hold together, run on payloads that the relay trimmed, and give
 the means to mint tokens only to jobs that run nothing of a pull request."""
 import json
 import re
@@ -8,17 +8,17 @@ import subprocess
 import pytest
 import yaml
 
-from lib.actions import FOLDER, Expression, fill, load
+from lib.actions import FOLDER, REUSABLE, Expression, fill, load
 from lib.processes import BIN, ROOT
 from lib.relay import payload
 
 ENVELOPE = {"event_type", "delivery_id", "callback_token"}
 PROTECTED = re.findall(r'^    "([a-z_.*\[\]]+)",$', (ROOT / "common/github/payload_fit.c").read_text(), re.M)
 WORKFLOW = load("workflow.yml")
-LEG = load("leg.yml")
-TEXT = (FOLDER / "workflow.yml").read_text() + (FOLDER / "leg.yml").read_text()
+LEG = load(REUSABLE)
+TEXT = (FOLDER / "workflow.yml").read_text() + REUSABLE.read_text()
 BEGIN, TEST, REPORT = (LEG["jobs"][name] for name in ("begin", "test", "report"))
-REPORTER = "./.github/actions/crcr-report"
+REPORTER = "./crcr/deploy/downstream"  # after a checkout of the relay's repository into crcr/
 
 
 def protected(path):
@@ -101,12 +101,30 @@ def test_both_dispatches_start_it():
     assert WORKFLOW["jobs"]["closed"]["permissions"] == {}
 
 
-def test_each_leg_is_a_call_of_leg_yml():
+def test_each_leg_is_a_call_of_the_relays_reusable_workflow():
     legs = WORKFLOW["jobs"]["legs"]
-    assert legs["uses"] == "./.github/workflows/pytorch-leg.yml" and set(LEG["on"]) == {"workflow_call"}
-    assert set(legs["with"]) == set(LEG["on"]["workflow_call"]["inputs"]) and "secrets" not in legs
+    assert legs["uses"] == "ORG/RELAY/.github/workflows/downstream.yml@v0" and set(LEG["on"]) == {"workflow_call"}
+    inputs, types = LEG["on"]["workflow_call"]["inputs"], {"string": str, "number": int, "boolean": bool}
+    assert set(legs["with"]) <= set(inputs) and "secrets" not in legs
+    assert {name for name, what in inputs.items() if what.get("required")} <= set(legs["with"])
+    for name, value in legs["with"].items():
+        assert isinstance(value, types[inputs[name]["type"]]), name
+    for text in (inputs["runs-on"]["default"], legs["with"]["runs-on"]):
+        assert json.loads(text), "fromJSON reads it"
     assert legs["strategy"]["fail-fast"] is False
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in legs["strategy"]["matrix"]["leg"])
+
+
+def test_actions_of_others_are_pinned_by_commit_with_their_version_beside():
+    pins = {}
+    for path in [REUSABLE, *sorted(FOLDER.rglob("*.yml"))]:
+        for name, rest in re.findall(r"^\s*(?:- )?uses: ([^\s@]+)(.*)$", path.read_text(), re.M):
+            if name.startswith(("./", "ORG/RELAY/")):
+                continue
+            pin = re.fullmatch(r"@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)", rest)
+            assert pin, f"{path.name}: {name}{rest}"
+            assert pins.setdefault(name, pin.groups()) == pin.groups(), f"{name} is pinned in two ways"
+    assert set(pins) == {"actions/checkout", "actions/upload-artifact", "actions/download-artifact"}
 
 
 def test_only_begin_and_report_may_mint_tokens():
@@ -117,16 +135,19 @@ def test_only_begin_and_report_may_mint_tokens():
 
 
 def test_jobs_that_may_mint_tokens_run_nothing_of_a_pull_request():
-    """No script, no checkout but of the reporter from the default branch, no machine that has run other things, no cache, no
-    output of the job that ran the code under test. Bytes of an artifact lie outside of the workspace, and come first."""
+    """No script, no checkout but of the reporter, from the commit of the workflow that is called, no machine that has run
+    other things, no cache, no output of the job that ran the code under test. Bytes of an artifact lie outside of the
+    workspace, and come first."""
     for job in (BEGIN, REPORT):
         assert job["runs-on"] == "ubuntu-latest" and "container" not in job and "services" not in job
         assert not [step for step in job["steps"] if "run" in step or "env" in step] and "env" not in job
-        uses = [step["uses"] for step in job["steps"]]
-        assert set(uses) <= {"actions/checkout@v4", "actions/download-artifact@v4", REPORTER}
+        uses = [step["uses"].split("@")[0] for step in job["steps"]]
+        assert set(uses) <= {"actions/checkout", "actions/download-artifact", REPORTER}
         [checkout] = steps_that_use(job, "actions/checkout")
-        assert checkout["with"] == {"sparse-checkout": REPORTER[2:], "persist-credentials": False}
-        assert uses[-2:] == ["actions/checkout@v4", REPORTER]
+        assert checkout["with"] == {
+            "repository": "${{ job.workflow_repository }}", "ref": "${{ job.workflow_sha }}", "path": "crcr",
+            "sparse-checkout": "deploy/downstream", "persist-credentials": False}
+        assert uses[-2:] == ["actions/checkout", REPORTER]
         assert not re.search(r"needs\.\w+\.outputs|steps\.|secrets\b|github\.token|client_payload", str(job["steps"]))
     [download] = steps_that_use(REPORT, "actions/download-artifact")
     assert REPORT["steps"][0] is download and download["with"]["path"].startswith("${{ runner.temp }}/")
@@ -249,23 +270,25 @@ def test_on_buildkite_too_the_step_that_runs_the_code_under_test_has_no_agent():
 
 def test_snippets_of_the_readme_are_yaml_with_inputs_that_exist():
     text = (FOLDER / "README.md").read_text()
-    declared = set(load("action.yml")["inputs"])
+    declared, called = set(load("action.yml")["inputs"]), set(LEG["on"]["workflow_call"]["inputs"])
     blocks = re.findall(r"```yaml\n(.*?)```", text, re.S)
     assert blocks
-    for block in blocks:
-        document = yaml.safe_load(block)
+    for one in blocks:
+        document = yaml.safe_load(one)
         for step in document if isinstance(document, list) else []:
-            if isinstance(step, dict) and "crcr-report" in str(step.get("uses")):
+            if isinstance(step, dict) and "deploy/downstream" in str(step.get("uses")):
                 assert set(step["with"]) <= declared, step
+        if isinstance(document, dict) and "downstream.yml" in str(document.get("uses")):
+            assert set(document.get("with", {})) <= called, document
 
 
 if shutil.which("actionlint"):  # a second opinion where it is installed
     def test_actionlint_finds_nothing(tmp_path):
         (tmp_path / ".git").mkdir()
-        for source, place in (("workflow.yml", "workflows/pytorch.yml"), ("leg.yml", "workflows/pytorch-leg.yml"),
-                              ("action.yml", "actions/crcr-report/action.yml")):
-            target = tmp_path / ".github" / place
-            target.parent.mkdir(parents=True)
-            shutil.copy(FOLDER / source, target)
+        for source, place in ((FOLDER / "workflow.yml", ".github/workflows/pytorch.yml"), (REUSABLE, REUSABLE.relative_to(ROOT)),
+                              (FOLDER / "action.yml", "deploy/downstream/action.yml"),
+                              (ROOT / ".github/actionlint.yaml", ".github/actionlint.yaml")):
+            (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, tmp_path / place)
         done = subprocess.run(["actionlint", "-color=false"], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout

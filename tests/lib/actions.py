@@ -1,5 +1,5 @@
 """As much of GitHub Actions as the tests of deploy/downstream need: expressions, one composite action, and a runner for
-the jobs of leg.yml."""
+the jobs of downstream.yml."""
 import contextlib
 import http.server
 import json
@@ -16,6 +16,8 @@ import yaml
 from lib.processes import ROOT
 
 FOLDER = ROOT / "deploy" / "downstream"
+REUSABLE = ROOT / ".github" / "workflows" / "downstream.yml"
+RELAY = {"workflow_repository": "org/relay", "workflow_sha": "e" * 40}  # where REUSABLE is called from
 TOKENS = re.compile(r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<name>[A-Za-z_][\w.*-]*)|(?P<sign>\|\||&&|==|!=|!|\(|\)|,))")
 WORDS = {"true": True, "false": False, "null": None}
 JWT = "aGVhZA.eyJhdWQiOiJ4IiwicmVwb3NpdG9yeSI6Im9yZy9hIn0.c2ln"
@@ -118,7 +120,7 @@ def fill(text, contexts):
 
 
 def load(name):
-    """One of our YAML files. YAML 1.1 reads the key `on` as true."""
+    """One of our YAML files, of FOLDER or a path. YAML 1.1 reads the key `on` as true."""
     document = yaml.safe_load((FOLDER / name).read_text())
     return {("on" if key is True else key): value for key, value in document.items()}
 
@@ -222,22 +224,25 @@ class Job:
 
 
 class Leg:
-    """A run of leg.yml. Each job has a machine of its own: workspace, environment, folder for temporary files. What
-    goes from one to the next are artifacts. `repository` is what a checkout of the back end's own repository gives,
-    `pytorch` what a checkout of the commit under test gives."""
+    """A run of downstream.yml. Each job has a machine of its own: workspace, environment, folder for temporary files.
+    What goes from one to the next are artifacts. `repository` is what a checkout of the back end's own repository
+    gives, `pytorch` what a checkout of the commit under test gives, `relay` what one of the relay's repository does."""
 
     def __init__(self, folder, repo, event, token_url, callback_url, attempt="1", leg="cpu", wanted=True):
         self.folder, self.repo, self.event, self.token_url = folder, repo, event, token_url
         self.repository, self.pytorch, self.artifacts = folder / "repository", folder / "pytorch", folder / "artifacts"
-        self.jobs, self.results, self.logs = load("leg.yml")["jobs"], {}, {}
+        self.relay = folder / "relay"
+        called = load(REUSABLE)
+        self.jobs, self.results, self.logs = called["jobs"], {}, {}
         self.contexts = {
             "github": {"event": json.loads(event), "run_id": "811", "run_attempt": attempt, "repository": repo,
                        "server_url": "https://github.com"},
-            "inputs": {"leg": leg, "wanted": wanted}, "vars": {"CRCR_CALLBACK_URL": callback_url}}
-        reporter = self.repository / ".github" / "actions" / "crcr-report"
-        shutil.copytree(FOLDER, reporter)
+            "inputs": {**{name: what.get("default") for name, what in called["on"]["workflow_call"]["inputs"].items()},
+                       "leg": leg, "wanted": wanted, "callback-url": callback_url,
+                       "run": load("workflow.yml")["jobs"]["legs"]["with"]["run"]}, "job": RELAY}
+        shutil.copytree(FOLDER, self.relay / "deploy" / "downstream")
         for one in (self.pytorch, self.artifacts, self.repository / "ci"):
-            one.mkdir()
+            one.mkdir(parents=True)
 
     def tests(self, script):
         """What the back end's own ./ci/test-pytorch.sh does."""
@@ -287,8 +292,10 @@ class Machine:
         given = {name: fill(value, self.contexts) for name, value in step.get("with", {}).items()}
         uses = step.get("uses", "").split("@")[0]
         if uses == "actions/checkout":
-            return self.copy(self.leg.pytorch if "repository" in given else self.leg.repository,
-                             self.workspace / given.get("path", "."))
+            repository = given.get("repository", "")
+            assert repository in ("", RELAY["workflow_repository"]) or given["ref"] != RELAY["workflow_sha"]
+            source = {"": self.leg.repository, RELAY["workflow_repository"]: self.leg.relay}.get(repository, self.leg.pytorch)
+            return self.copy(source, self.workspace / given.get("path", "."))
         if uses == "actions/upload-artifact":
             return not (self.workspace / given["path"]).exists() or self.copy(self.workspace / given["path"], self.leg.artifacts / given["name"])
         if uses == "actions/download-artifact":
