@@ -1,41 +1,49 @@
 """CIs other than GitHub Actions, on the whole relay: the providers file that maps their pipelines, fetched and changed
-live, and crcr-report in the environments of Buildkite, GitLab and Jenkins as deploy/downstream/README.md shows it."""
+live; crcr-report in the environments of Buildkite, GitLab and Jenkins; and the bridges of deploy/downstream, from the
+dispatch to the row."""
 import json
 import os
+import re
 import subprocess
 import sys
 import uuid
 
 import pytest
 
+from lib import bridges
 from lib.actions import FOLDER
 from lib.kafka import read_topic
 from lib.processes import wait_for
 from lib.redis_server import redis_server
-from lib.relay import Relay
+from lib.relay import Relay, pull_request
 from lib.vendor import Downstream, sha_of
 from openapi.validate import assert_conforms
 
 BUILDKITE, GITLAB, JENKINS = "https://agent.buildkite.com", "https://gitlab.vendor.example", "https://ci.vendor.example/oidc"
-ORGANIZATION, PIPELINE, OTHER = (f"0190a1b2-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
+ORGANIZATION, PIPELINE, OTHER, BRIDGE = (f"0190a1b2-0000-4000-8000-00000000000{n}" for n in (1, 2, 3, 4))
 L2, L4 = "org-two/backend-two", "org-four/backend-four"
 FILE = ".github/crcr-providers.yml"
 
 
+def entry(bridge):
+    """What the page of a bridge has operators write below `providers:`, for our repository."""
+    [block] = re.findall(r"```yaml\n# [^\n]* in the providers file of the relay\nproviders:\n(.*?)```",
+                         (FOLDER / bridge / "README.md").read_text(), re.S)
+    return block.replace("your-org/your-backend", L2)
+
+
 def providers(pipelines):
-    """GitLab's projects are always the same."""
+    """GitLab's and Jenkins' projects are always the same, and the bridges'."""
     rows = "".join(f"      {ORGANIZATION}/{pipeline}: {repo}\n" for pipeline, repo in pipelines.items())
     return f"""\
 providers:
-  gitlab:
+{entry("gitlab")}{entry("jenkins")}  gitlab-of-the-vendor:
     issuer: {GITLAB}
     key: [project_path]
     repo_map:
       vendor/ci/oot: {L2}
       vendor/gate: {{repo: {L4}, required_claims: {{ref_protected: "true"}}}}
-  buildkite:
-    repo_map:
-{rows}"""
+{entry("buildkite")}{rows}"""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +56,8 @@ def relay(kafka_node, tmp_path_factory):
                      "ALLOWLIST_TTL_SECONDS": "3600", "CRCR_OIDC_ISSUERS": ",".join(
                          f"{issuer}={jwks}{owners}" for issuer, owners in
                          (("https://token.actions.githubusercontent.com", ""), (BUILDKITE, ""),
-                          (GITLAB, " org-two org-four"), (JENKINS, " org-four")))}
+                          (GITLAB, " org-two org-four"), (JENKINS, " org-four"), ("https://gitlab.com", " org-two"),
+                          ("https://ci.example/oidc", " org-two")))}
         one.providers = folder / "contents/pytorch/pytorch" / FILE
         one.providers.write_text(providers({PIPELINE: L2}))
         try:
@@ -106,11 +115,12 @@ def test_a_new_mapping_is_in_force_without_a_restart(relay, downstream):
 def test_an_invalid_file_is_named_and_the_old_mapping_stays(relay, downstream):
     two = downstream(L2)
     payload = two.opened(6303)
-    push_of(relay, providers({PIPELINE: L2}) + f"  - {ORGANIZATION}: @org\n")
+    broken = providers({PIPELINE: L2}) + f"  - {ORGANIZATION}: @org\n"
+    push_of(relay, broken)
     relay.parts["dispatcher"].wait_text("allowlist_refused", 30)
     assert relay.metric("dispatcher", "crcr_allowlist_valid", file="providers") == 0
     refused = next(json.loads(line) for line in relay.parts["dispatcher"].text().splitlines() if "allowlist_refused" in line)
-    assert refused["file"] == "providers" and refused["error"].startswith("crcr-providers.yml:11:")
+    assert refused["file"] == "providers" and refused["error"].startswith(f"crcr-providers.yml:{broken.count(chr(10))}:")
     assert in_force(two, payload, 200, PIPELINE)
     push_of(relay, providers({PIPELINE: L4}))
     wait_for("the mended file", lambda: relay.metric("dispatcher", "crcr_allowlist_valid", file="providers") == 1)
@@ -254,3 +264,77 @@ def test_jenkins_reports_from_its_post_section(downstream, crcr_report):
     assert (row["workflow_name"], row["job_name"], row["run_id"]) == ("oot/main", "main", "jenkins-oot-main-3")
     run = wait_for("the check run", lambda: [one for one in four.check_runs(sha_of(6308)) if one["status"] == "completed"])[0]
     assert run["details_url"] == environment["BUILD_URL"] and run["conclusion"] == "failure"
+
+
+# ---- the bridges ------------------------------------------------------------------------------------------
+CLAIMS = {"buildkite": {"iss": BUILDKITE, "organization_id": ORGANIZATION, "pipeline_id": BRIDGE},
+          "gitlab": {"iss": "https://gitlab.com", "project_id": "1234567", "project_path": "your-group/your-project"},
+          "jenkins": {"iss": "https://ci.example/oidc"}}
+RUNS = {"buildkite": (bridges.Buildkite.BUILD, "https://buildkite.com/your-org/pytorch/builds/8"),
+        "gitlab": ("77", "https://gitlab.com/your-group/your-project/-/jobs/906"), "jenkins": ("jenkins-pytorch-12", "https://ci.example/job/pytorch/12/")}
+
+
+@pytest.fixture
+def bridge(relay, downstream, tmp_path):
+    """bridge(site, number, script of the tests) → the site, with the event of a pull request whose commit is there."""
+    made = []
+
+    def make(site, number, script):
+        two = downstream(L2)
+        upstream = tmp_path / "upstream"
+        upstream.mkdir()
+        for command in (["init", "-q"], ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "--allow-empty", "-m", "x"]):
+            subprocess.run(["git", *command], cwd=upstream, check=True)
+        sha = subprocess.run(["git", "rev-parse", "HEAD"], cwd=upstream, check=True, capture_output=True, text=True).stdout.strip()
+        _, _, delivery = relay.deliver(pull_request(number=number, sha=sha))
+        one = site(tmp_path / site.NAME, relay.url("ingest", ""), upstream.as_uri(),
+                   lambda claims: two.token(repository=None, **CLAIMS[site.NAME], **claims))
+        made.append(one)
+        one.tests(f"test $(git -C $1 rev-parse HEAD) = {sha}\nenv >{tmp_path}/loot\nmkdir -p $2/a\n" + script)
+        return two, one, two.payload_of(delivery)
+    yield make
+    for one in made:
+        one.close()
+
+
+def in_all(sites):
+    return pytest.mark.parametrize("site, number", [(site, 6320 + at) for at, site in enumerate(sites)],
+                                   ids=[site.NAME for site in sites])
+
+
+@in_all([bridges.Buildkite, bridges.GitLab, bridges.Jenkins])
+def test_a_bridge_leads_from_the_dispatch_to_the_row_and_keeps_the_token_from_the_tests(bridge, tmp_path, site, number):
+    two, one, payload = bridge(site, number, f"echo '{JUNIT}' >$2/a/r.xml\nexit 1\n")
+    closed = {"client_payload": {**payload, "payload": {**payload["payload"], "action": "closed"}}}
+    assert one.start(json.dumps(closed)) is None and not one.asked, "nothing to test"
+    assert "started " in one.start(json.dumps({"client_payload": payload}))
+    results = one.run()
+    assert results["begin"] and not results["test"] and "passed" not in results, (results, one.logs)
+    row = the_row(two, payload, "completed", "failure")
+    run_id, url = RUNS[site.NAME]
+    assert (row["job_name"], row["run_id"], row["passed_tests"], row["failed_tests"]) == ("test", run_id, 1, 1)
+    assert row["execution_time"] is not None, "begin and end are of one job"
+    assert row["workflow_run_url"] == url
+    loot = (tmp_path / "loot").read_text()
+    assert "pytorch" in loot and not re.search(r"OIDC|ACCESS_TOKEN|trigger-secret|agent-token|eyJ[\w-]+\.eyJ", loot)
+
+
+@in_all([bridges.Jenkins, bridges.GitLab, bridges.Buildkite])
+def test_a_bridge_tests_also_where_the_first_report_fails_and_reports_the_end(bridge, site, number):
+    two, one, payload = bridge(site, number + 10, f"echo '<testsuite><testcase name=\"a\"/></testsuite>' >$2/a/r.xml\n")
+    one.start(json.dumps({"client_payload": payload}))
+    mint = one.mint
+    one.mint = lambda claims: mint({**claims, "aud": "elsewhere"}) if not one.logs else mint(claims)
+    results = one.run()
+    assert results["test"], (results, one.logs)
+    assert "HTTP 401" in one.logs["begin"] and "audience" in one.logs["begin"]
+    row = the_row(two, payload, "completed", "success")
+    assert (row["job_name"], row["passed_tests"]) == ("test", 1)
+
+
+def test_on_buildkite_a_token_of_the_step_that_tests_counts_for_nothing(downstream):
+    two = downstream(L2)
+    payload = two.opened(6340)
+    for step, status in (("test", 403), ("begin", 200)):
+        claims = {"repository": None, **CLAIMS["buildkite"], "step_key": step}
+        assert two.report(payload, "in_progress", claims=claims)[0] == status

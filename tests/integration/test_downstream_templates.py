@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from lib.actions import FOLDER, REUSABLE, Expression, fill, load
+from lib.bridges import block
 from lib.processes import BIN, ROOT
 from lib.relay import payload
 
@@ -225,17 +226,8 @@ def test_the_scripts_of_the_action_are_sound_shell(tmp_path):
         assert done.returncode == 0, done.stdout
 
 
-def block_of(mark):
-    text = (FOLDER / "README.md").read_text()
-    [block] = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if block.startswith(mark)]
-    return block
-
-
-def snippet(mark):
-    return yaml.safe_load(block_of(mark))
-
-
-def test_the_relay_accepts_the_pages_providers_file(tmp_path):
+@pytest.mark.parametrize("bridge", ["buildkite", "gitlab", "jenkins"])
+def test_the_relay_accepts_the_pages_providers_file(tmp_path, bridge):
     key, file = tmp_path / "key.pem", tmp_path / "providers.yml"
     subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
     environment = {"KAFKA_BROKERS": "127.0.0.1:1", "REDIS_ENDPOINT": "127.0.0.1:1", "GITHUB_APP_ID": "1",
@@ -244,28 +236,60 @@ def test_the_relay_accepts_the_pages_providers_file(tmp_path):
     def check(text):
         file.write_text(text)
         return subprocess.run([BIN / "crcr-dispatcher", "--check-config"], env=environment, capture_output=True, text=True)
-    page = block_of("# The relay's providers file")
+    [page] = re.findall(r"```yaml\n(# \w+, in the providers file.*?)```", (FOLDER / bridge / "README.md").read_text(), re.S)
     assert check(page).returncode == 0
-    broken = check(page.replace("key:", "claim:"))
-    assert broken.returncode == 2 and 'providers.yml:5:5: unknown key "claim"; accepted are issuer, key' in broken.stderr
+    broken = check(page.replace("repo_map:", "map:"))
+    assert broken.returncode == 2 and 'unknown key "map"' in broken.stderr, broken.stderr
 
 
 def test_on_gitlab_too_no_job_that_may_mint_tokens_runs_anything_of_a_pull_request():
-    jobs = snippet("# GitLab")
+    jobs = yaml.safe_load((FOLDER / "gitlab/gitlab-ci.yml").read_text())
     assert "id_tokens" in jobs[".crcr"] and jobs[".crcr"]["variables"]["GIT_STRATEGY"] == "none"
-    testing = {name for name, job in jobs.items() if "test.sh" in str(job)}
-    assert testing == {"test"} and not {"extends", "id_tokens"} & set(jobs["test"])
+    testing = {name for name, job in jobs.items() if "test-pytorch.sh" in str(job)}
+    assert testing == {"test"} and not {"extends", "id_tokens"} & set(jobs["test"]) and "id_tokens" not in jobs
+    assert jobs["test"]["tags"] != jobs[".crcr"]["tags"]
     reporting = {name: job["script"] for name, job in jobs.items() if job.get("extends") == ".crcr"}
     assert set(reporting) == {"begin", "passed", "failed"}
-    assert all(script.startswith("crcr-report ") for script in reporting.values()), "of the image, not of the workspace"
+    assert all(line.startswith("crcr-report ") for script in reporting.values() for line in script), \
+        "of the image, not of the workspace"
 
 
 def test_on_buildkite_too_the_step_that_runs_the_code_under_test_has_no_agent():
-    steps = {step["key"]: step for step in snippet("# Buildkite")["steps"] if isinstance(step, dict) and "key" in step}
-    assert {key for key, step in steps.items() if "test.sh" in str(step)} == {"test"}
+    pipeline = yaml.safe_load((FOLDER / "buildkite/pipeline.yml").read_text())
+    steps = {step["key"]: step for step in pipeline["steps"] if isinstance(step, dict) and "key" in step}
+    assert {key for key, step in steps.items() if "test-pytorch.sh" in str(step)} == {"test"}
     [plugin] = steps["test"]["plugins"]
-    assert plugin["docker#v5.12.0"]["mount-buildkite-agent"] is False
+    assert plugin["docker#v5.13.0"]["mount-buildkite-agent"] is False
+    assert not set(plugin["docker#v5.13.0"]) & {"propagate-environment", "volumes", "mount-ssh-agent"}
+    assert "\n" not in steps["test"]["command"], "the plug-in runs lines that do not end in ; as one"
+    assert steps["test"]["agents"] != steps["begin"]["agents"] == steps["report"]["agents"]
     assert "crcr-report" not in str(steps["test"]) and set(steps) == {"begin", "test", "report"}
+    assert steps["test"]["env"]["BUILDKITE_ARTIFACT_UPLOAD_SKIP_SYMLINKS"] == "true"
+
+
+def test_on_jenkins_too_the_stage_that_runs_the_code_under_test_has_no_credentials():
+    text = (FOLDER / "jenkins/Jenkinsfile").read_text()
+    test, rest = block(text, "stage('test')"), text.replace(block(text, "stage('test')"), "")
+    assert "test-pytorch.sh" in test and "test-pytorch.sh" not in rest
+    assert not re.search("withCredentials|crcr-report|credentialsId|environment", test)
+    assert re.findall(r"(?:label |node\()'(\w+)'", test) == ["untrusted"]
+    assert re.findall(r"(?:label |node\()'(\w+)'", rest) == ["crcr", "crcr"] and "agent none" in rest
+
+
+@pytest.mark.parametrize("bridge", ["buildkite", "gitlab", "jenkins"])
+def test_the_workflow_that_starts_a_build_elsewhere_may_do_nothing_else(bridge):
+    """It runs no code but its own; titles and branch names come to it as a file alone."""
+    workflow, own = load(f"{bridge}/start.yml"), load("workflow.yml")
+    assert workflow["on"] == own["on"] and workflow["run-name"] == own["run-name"] and workflow["permissions"] == {}
+    [job] = workflow["jobs"].values()
+    [step] = job["steps"]
+    assert "${{" not in step["run"] and "permissions" not in job and job["runs-on"] == "ubuntu-latest"
+    assert [value for value in step["env"].values() if "${{" in value] == [
+        value for value in step["env"].values() if re.fullmatch(r"\$\{\{ secrets\.\w+_TOKEN \}\}", value)]
+    paths = set(re.findall(r"payload((?:\.\w+)+)", step["run"] + job["if"] + workflow["run-name"]))
+    for path in paths - {".payload"}:
+        field = path.removeprefix(".payload.").removeprefix(".")
+        assert field in ENVELOPE or protected(field), field
 
 
 def test_snippets_of_the_readme_are_yaml_with_inputs_that_exist():
@@ -285,7 +309,8 @@ def test_snippets_of_the_readme_are_yaml_with_inputs_that_exist():
 if shutil.which("actionlint"):  # a second opinion where it is installed
     def test_actionlint_finds_nothing(tmp_path):
         (tmp_path / ".git").mkdir()
-        for source, place in ((FOLDER / "workflow.yml", ".github/workflows/pytorch.yml"), (REUSABLE, REUSABLE.relative_to(ROOT)),
+        for source, place in (*((FOLDER / one / "start.yml", f".github/workflows/{one}.yml") for one in ("buildkite", "gitlab", "jenkins")),
+                              (FOLDER / "workflow.yml", ".github/workflows/pytorch.yml"), (REUSABLE, REUSABLE.relative_to(ROOT)),
                               (FOLDER / "action.yml", "deploy/downstream/action.yml"),
                               (ROOT / ".github/actionlint.yaml", ".github/actionlint.yaml")):
             (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
