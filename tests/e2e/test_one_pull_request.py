@@ -51,6 +51,22 @@ def test_a_dispatch_carries_the_webhook_and_a_token(relay, delivered):
         assert payload["callback_token"].count(".") == 2
 
 
+def test_each_token_is_for_one_repository_and_one_permission(relay, delivered):
+    """deploy/downstream/SECURITY.md: what the App is used for, and on whose repository."""
+    asked = [one["body"] for one in relay.requests() if one["path"].endswith("/access_tokens")]
+    used = {}
+    for body in asked:
+        assert set(body) == {"repositories", "permissions"} and len(body["repositories"]) == len(body["permissions"]) == 1, body
+        [name], [[permission, how]] = body["repositories"], body["permissions"].items()
+        used.setdefault(name, set()).add(f"{permission}: {how}")
+    upstream, yours = used.pop("pytorch"), {repo.split("/")[1]: level for level, repo in REPOS.items()}
+    assert {"contents: read", "checks: write"} <= upstream <= {"contents: read", "checks: write", "pull_requests: read"}
+    assert set(yours) <= set(used)
+    for name, permissions in used.items():
+        assert "contents: write" in permissions and permissions <= {"contents: write", "actions: write"}, name
+    assert "actions: write" in used["backend-four"], "an aggregate ends with the run that is asked for"
+
+
 def test_l1_has_no_row_and_no_check_run(relay, delivered):
     assert REPOS[1] not in {row["downstream_repo"] for row in jobs(relay, delivered)}
     assert not [run for run in check_runs(relay) if REPOS[1] in run["name"]]
