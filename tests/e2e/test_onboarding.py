@@ -1,6 +1,7 @@
 """The way of a vendor from nothing to L2, as deploy/downstream/README.md goes it, with `crcrctl probe` after each step:
 it names the next step, and in the end nothing."""
 import json
+import re
 import shutil
 
 from lib.processes import ROOT, wait_for
@@ -52,6 +53,9 @@ def test_a_vendor_goes_from_nothing_to_l2_and_the_probe_names_each_next_step(fre
     relay.start_all()
     installed(relay, False)
     assert missing(relay) == ["app", "allowlist"]
+    page = (ROOT / "deploy" / "downstream" / "README.md").read_text()
+    asked = re.findall(r"^\| \d \| .*`probe`: `([a-z ]+)`", page, re.M)  # "Why was I not triggered?"
+    assert list(dict.fromkeys(asked)) == list(probe(relay)[1])[:4] == ["app", "workflow", "allowlist", "last dispatch"]
     installed(relay, True)                                                                   # step 1
     assert missing(relay) == ["workflow", "allowlist"]
     folder = relay.folder / "contents" / REPO / ".github" / "workflows"
