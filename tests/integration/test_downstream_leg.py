@@ -116,6 +116,14 @@ def test_the_files_come_about_as_the_page_prints_it(relay, leg, tmp_path):
     assert assert_one_job(relay, "failure")[1]["test_results"]["total"] == 2
 
 
+def test_what_would_be_sent_is_shown_as_the_page_prints_it(tmp_path):
+    (tmp_path / "results" / "a").mkdir(parents=True)
+    (tmp_path / "results" / "a" / "r.xml").write_text(JUNIT)
+    done = subprocess.run(["bash", "-e", "-c", printed("echo '{").replace("/tmp/crcr", str(ROOT))], cwd=tmp_path, check=True,
+                          capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+    assert json.loads(done.stdout)["workflow"]["test_results"]["total"] == 2
+
+
 # ---- the two known thefts -----------------------------------------------------------------------------------
 def test_theft_by_the_environment_of_the_parents_finds_nothing(relay, leg):
     """The code under test reads its own environment and that of every process above it."""
