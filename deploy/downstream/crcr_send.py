@@ -12,6 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+AUDIENCE = "pytorch-cross-repo-ci-relay"  # unless --audience says another
 TOKEN_LIFE_S = 240  # a GitHub token lives 5 minutes or more; an older one is minted anew before it is used
 
 OK, FAULT, USAGE, REFUSED, UNREACHABLE, NO_TOKEN = range(6)  # exit codes

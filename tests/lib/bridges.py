@@ -44,8 +44,8 @@ class Site:
         self.repository, self.tools, self.asked, self.logs = folder / "repository", folder / "tools", [], {}
         for one in (self.repository / "ci", self.tools):
             one.mkdir(parents=True)
-        for name in ("crcr-report", "crcr_send.py", "crcr_junit.py"):
-            shutil.copy(FOLDER / name, self.tools / name)  # installed on the machines that report
+        for file in FOLDER.glob("crcr[-_]*"):
+            shutil.copy(file, self.tools)  # installed on the machines that report
         site = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
