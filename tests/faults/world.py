@@ -118,6 +118,7 @@ class Case:
         self.shows = shows        # all is shown at GitHub and at the HUD soon after it has finished
         self.supervised = supervised  # a daemon that ends as left_unread says is started again, as compose does
         self.revived = 0
+        self.hidden_ms = (0, 0)  # part of the fault: from, until when GitHub takes no check run; wall clock
         # Parts of the fault that allow more (checker.py): when Redis is unavailable, which the row notes; dispatchers are killed.
         self.without_redis = []
         self.allowed = {"without_redis": self.without_redis, "senders_killed": senders_killed}

@@ -6,7 +6,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
-from outside import passed_ms, past_commits, past_unshown, unasked, unshown, unreported, unreported_rows  # noqa: E402 (after the path is set)
+from outside import passed_ms, past_commits, past_unshown, possible_ms, unasked, unshown, unreported, unreported_rows  # noqa: E402 (after the path is set)
 from story import Story, result  # noqa: E402
 
 ENDED, GOING = (3, "completed"), (1, "in_progress")
@@ -142,4 +142,7 @@ def test_that_earlier_heads_have_no_check_runs_at_all_is_noticed():
     assert past_unshown(jobs, sent, shown_of(40), passed, called(1000)) == ["60 of 100 jobs on earlier heads have no check run"]
     assert past_unshown(jobs, sent, shown_of(40), passed, called(21_000)) == [], "they were passed too soon"
     assert past_unshown(jobs, sent, shown_of(40), passed, {}) == [], "it is not known when they called back"
+    begin, end = min(called(0).values()), max(called(30_000).values()) + 1
+    assert past_unshown(jobs, sent, shown_of(40), passed, possible_ms(called(1000), (begin, end))) == [], "GitHub took none meanwhile"
+    assert past_unshown(jobs, sent, shown_of(40), passed, possible_ms(called(1000), (begin - 2, begin - 1)))
 

@@ -24,9 +24,11 @@ def run(world, short=False):
     case.wait("the first row at the HUD", lambda: case.relay.state()["hud"], 120)
     case.wait("the first check run", lambda: case.relay.state()["check_runs"], 120)
     case.relay.script([{"method": "*", "path": path, "status": 503} for path in PATHS])
+    hidden_ms = time.time() * 1000
     time.sleep(seconds)  # the length of the fault
     turned_away = refused(case)
     case.relay.script({"clear": True})
+    case.hidden_ms = (hidden_ms, time.time() * 1000)
     began, before = time.monotonic(), len(case.relay.state()["hud"])
     case.wait("rows at the HUD again", lambda: len(case.relay.state()["hud"]) > before, 120)
     recovery = time.monotonic() - began
