@@ -203,12 +203,10 @@ static void by_dispatch(struct aggregate *a, const struct aggregate_view *view)
     const struct dispatch_view *d = view->dispatch;
     struct str outcome = str_of(d->outcome);
     bool failed = str_is(outcome, outcome_kind_name(OUTCOME_FAILED));
-    bool dropped = str_is(outcome, outcome_kind_name(OUTCOME_SUPERSEDED)) ||
-                   str_is(outcome, outcome_kind_name(OUTCOME_SKIPPED));
-    a->started = !dropped;
+    a->started = !dispatch_was_dropped(d);
     if (failed)
         complete(a, AGGREGATE_REFUSED, "failure", d->at_ms);
-    else if (dropped)
+    else if (!a->started)
         complete(a, AGGREGATE_DROPPED, "cancelled", d->at_ms);
     else if (dispatch_never_reported(d, 0, view->silent_ms, view->now_ms))
         complete(a, AGGREGATE_SILENT, "timed_out", dispatch_report_due_ms(d, view->silent_ms));

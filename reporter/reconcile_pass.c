@@ -180,11 +180,11 @@ bool pass_answered(struct pass *p, const struct github_answer *answer)
 /* ---- check runs ------------------------------------------------------------------------------ */
 
 /* A stale pass may race with the new owner: one more write makes it right. */
-static void remember(struct pass *p, int64_t id, bool completed)
+static void remember(struct pass *p, const struct check_sent *is)
 {
     struct reconcile *r = p->target->reconcile;
     const struct check_slot slot = wanted_check_slot(wanted_at(p));
-    struct check_sent sent = { .id = id, .completed = completed };
+    struct check_sent sent = *is;
     struct why why;
     bool old = target_is_old(p->target);
     snprintf(sent.digest, sizeof(sent.digest), "%s", old ? NO_DIGEST : wanted_at(p)->digest);
@@ -219,7 +219,7 @@ static void search_ended(void *opaque, const struct github_answer *answer, int64
     struct pass *p = opaque;
     (void)id;
     if (pass_refused_for_good(p, answer))
-        remember(p, p->has.sent.id, p->has.sent.completed);
+        remember(p, &p->has.sent);
     if (pass_answered(p, answer))
         check_plan_again(p);
     pass_step(p);
@@ -241,14 +241,19 @@ static void check_written(void *opaque, const struct github_answer *answer, int6
     } else {
         bool unknown = answer->err && sent && target_is_old(p->target);
         if (pass_refused_for_good(p, answer) || unknown)
-            remember(p, p->has.sent.id, p->has.sent.completed);
+            remember(p, &p->has.sent);
         if (pass_answered(p, answer)) {
+            struct check_sent now = { .id = id, .completed = w->completed };
+            (void)str_copy(now.state, sizeof(now.state),
+                           str_of(w->completed ? w->conclusion : w->status));
+            if (w->aggregate)
+                (void)str_copy(now.title, sizeof(now.title), str_of(w->title));
             log_info("check_run_set", LOG_STR("delivery", str_of(w->delivery)),
                      LOG_STR("repo", str_of(p->target->repo)), LOG_STR("name", str_of(w->name)),
                      LOG_STR("head_sha", str_of(p->target->head_sha)),
                      LOG_STR("status", str_of(w->status)),
                      LOG_STR("conclusion", str_of(w->conclusion)), LOG_INT("id", id));
-            remember(p, id, w->completed);
+            remember(p, &now);
             pass_next(p);
         }
     }

@@ -8,17 +8,19 @@
 #include "entries.h"
 #include "keys.h"
 
-/* "<id> <completed> <digest>" */
+/* "<id> <completed> <digest> <state> <title>": older programs write and read the first three. */
 static bool sent_parse(struct str text, struct check_sent *ret)
 {
-    struct str id, completed, digest;
+    struct str id, completed, digest, state = STR_NONE;
     uint64_t number;
     if (!str_split(&text, ' ', &id) || !str_split(&text, ' ', &completed) ||
         !str_split(&text, ' ', &digest) || !str_to_u64(id, &number) || number > INT64_MAX)
         return false;
-    ret->id = (int64_t)number;
-    ret->completed = str_is(completed, "1");
-    return str_copy(ret->digest, sizeof(ret->digest), digest);
+    *ret = (struct check_sent){ .id = (int64_t)number, .completed = str_is(completed, "1") };
+    (void)str_split(&text, ' ', &state);
+    return str_copy(ret->digest, sizeof(ret->digest), digest) &&
+           str_copy(ret->state, sizeof(ret->state), state) &&
+           str_copy(ret->title, sizeof(ret->title), text);
 }
 
 enum err checks_sent_get(struct redis *r, struct str sha, const struct check_slot *slots, size_t n,
@@ -39,8 +41,9 @@ enum err check_sent_put(struct redis *r, struct str sha, const struct check_slot
                         const struct check_sent *sent, const struct view_times *times,
                         struct why *why)
 {
-    char value[64];
-    snprintf(value, sizeof(value), "%" PRId64 " %d %s", sent->id, sent->completed, sent->digest);
+    char value[sizeof(*sent) + STR_NUMBER_SIZE];
+    snprintf(value, sizeof(value), "%" PRId64 " %d %s %s %s", sent->id, sent->completed,
+             sent->digest, sent->state, sent->title);
     return view_field_put(r, key_check(NEW_KEY, sha, slot->name), slot->slot, str_of(value), times,
                           why);
 }

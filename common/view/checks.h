@@ -1,6 +1,6 @@
 /* What was last sent of each check run (crcr:check:<sha>/<name>): one hash a name, one field a job
- * attempt, so that the reconciler sends only what differs. It may be lost: check runs are found
- * again at GitHub. */
+ * attempt, so that the reconciler sends only what differs and the pages say how it is. It may be
+ * lost: check runs are found again at GitHub. */
 #ifndef CRCR_VIEW_CHECKS_H
 #define CRCR_VIEW_CHECKS_H
 
@@ -10,6 +10,8 @@ struct check_sent {
     int64_t id; /* at GitHub; 0: none, and with a digest: GitHub refused to create that */
     bool completed;
     char digest[17]; /* of what was sent, also when GitHub refused it for good */
+    char state[24];  /* at GitHub: queued, in_progress, or its conclusion; "": not known */
+    char title[128]; /* of an aggregate */
 };
 
 /* One check run: its name, and which of that name: "<external_id>/<attempt>/<check_run_id>". */

@@ -203,10 +203,15 @@ bool dispatch_is_open(const struct dispatch_view *d)
     return has_outcome(d, OUTCOME_WAITING) || has_outcome(d, OUTCOME_UNKNOWN);
 }
 
+bool dispatch_was_dropped(const struct dispatch_view *d)
+{
+    return has_outcome(d, OUTCOME_SUPERSEDED) || has_outcome(d, OUTCOME_SKIPPED);
+}
+
 int64_t dispatch_report_due_ms(const struct dispatch_view *d, int64_t silent_ms)
 {
     if (d->level < 2 || str_is(str_of(d->action), "closed") || has_outcome(d, OUTCOME_FAILED) ||
-        has_outcome(d, OUTCOME_SUPERSEDED) || has_outcome(d, OUTCOME_SKIPPED))
+        dispatch_was_dropped(d))
         return 0;
     return (d->dispatched_ms > 0 ? d->dispatched_ms : d->at_ms) + silent_ms;
 }

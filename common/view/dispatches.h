@@ -48,5 +48,7 @@ bool dispatch_never_reported(const struct dispatch_view *d, size_t jobs, int64_t
                              int64_t now_ms);
 /* It is tried again by itself: it waits, or GitHub's answer was not seen. */
 bool dispatch_is_open(const struct dispatch_view *d);
+/* No call will come of it: it was superseded, or skipped. */
+bool dispatch_was_dropped(const struct dispatch_view *d);
 
 #endif

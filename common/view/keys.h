@@ -80,9 +80,9 @@
  * crcr:main                                 zset    fold        reporter, crcrctl  -
  *   commits of the upstream's default branch in the order of their pushes, newest 1,000: sha, the
  *   one before, pull request, title
- * crcr:check:<sha>/<check name>             hash    reconcile   reconcile          CRCR_STATUS_TTL
+ * crcr:check:<sha>/<check name>             hash    reconcile   reporter, crcrctl  CRCR_STATUS_TTL
  *   <external_id>/<attempt>/<check_run_id> → id at GitHub (0: it refused that content), 1 if
- *   completed, digest of what was sent
+ *   completed, digest of what was sent, state at GitHub, title of an aggregate
  * crcr:comment:<pr>/<repo>                  hash    reconcile   reconcile          CRCR_STATUS_TTL
  *   id of the on-call comment at GitHub (0: there is none), digest of what was sent
  * crcr:commit:<sha>                         string  reconcile   reporter           CRCR_STATUS_TTL

@@ -119,10 +119,10 @@ static void put_check(struct buf *to, const struct check_state *c)
     buf_puts(to, c && c->status ? "{" : "null");
     if (!c || !c->status)
         return;
-    json_put_number(to, "id", c->id ? c->id : -1);
+    json_put_number(to, "id", c->sent.id ? c->sent.id : -1);
     json_put_string(to, "status", c->status);
     json_put_string(to, "conclusion", c->conclusion);
-    json_put_string(to, "title", c->title);
+    json_put_string(to, "title", c->sent.title);
     json_put_string(to, "absent", c->absent);
     json_put_time(to, "until", c->until_ms);
     json_put_bool(to, "blocks", c->blocks);

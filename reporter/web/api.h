@@ -3,6 +3,7 @@
 #define CRCR_REPORTER_WEB_API_H
 
 #include "../../common/view/allowlist_feed.h"
+#include "../../common/view/checks.h"
 #include "../../common/view/commits.h"
 #include "../../common/view/dispatches.h"
 #include "../../common/view/pull_requests.h"
@@ -25,14 +26,13 @@ void api_put_jobs(struct buf *to, const struct result_record *jobs, size_t n);
 
 /* The aggregate check run of one back end (check_state.h); all 0: it has none. */
 struct check_state {
-    int64_t id;             /* at GitHub; 0: it is not there */
+    struct check_sent sent; /* id 0: it is not there */
     const char *status;     /* absent, queued, in_progress, completed; NULL: there is to be none */
     const char *conclusion; /* of one that completed */
     const char *absent;     /* why: not_dispatched, refused, newer_commit, budget, not_yet */
     int64_t until_ms;       /* budget: when there is room; 0: not known */
-    char *title;            /* as on GitHub; NULL: not known */
     bool blocks;            /* a merge that requires it */
-    bool other;             /* it is about a newer delivery of the commit; the rest is not known */
+    bool other;             /* it is about a newer delivery of the commit */
 };
 
 /* What became of one delivery: each downstream with its dispatch, and all jobs. */

@@ -57,16 +57,16 @@ static enum err delivery_put(const struct web_view *w, struct str id, size_t lim
                                      .overdue_ms = w->reporter->times.overdue_ms,
                                      .now_ms = clock_wall_ms(),
                                      .with_clocks = full_max > 0 };
-    struct check_state *checks = NULL;
-    if (!err && full_max > 0)
-        err = check_states_get(w, &delivery, &checks, why);
+    struct check_state *checks = mem_alloc(n + 1, sizeof(*checks));
+    for (size_t i = 0; !err && full_max > 0 && i < n; i++)
+        err = check_state_get(w, &delivery, &dispatches[i], &checks[i], why);
     delivery.checks = checks;
     *known = jobs.n + n > 0;
     if (!err)
         api_put_delivery(to, &delivery);
     allowlist_feed_release(w->reporter->feed, version);
     demotions_free(demoting);
-    check_states_free(checks, n);
+    free(checks);
     free(dispatches);
     return err;
 }

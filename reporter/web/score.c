@@ -40,9 +40,8 @@ struct jobs_score score_of_downstream(const struct result_record *jobs, size_t n
 
 bool score_blocks(const struct jobs_score *score, const struct dispatch_view *d, int64_t level)
 {
-    bool dropped = d && (str_is(str_of(d->outcome), outcome_kind_name(OUTCOME_SUPERSEDED)) ||
-                         str_is(str_of(d->outcome), outcome_kind_name(OUTCOME_SKIPPED)));
-    if (level < 4 || (!score->jobs && (!d || dropped || str_is(str_of(d->action), "closed"))))
+    if (level < 4 ||
+        (!score->jobs && (!d || dispatch_was_dropped(d) || str_is(str_of(d->action), "closed"))))
         return false;
     return score->failed > 0 || score->running > 0 || score->jobs == 0;
 }
