@@ -146,12 +146,16 @@ static bool row_read(const struct job_seen *seen, size_t at, size_t end,
 {
     const struct job_seen *newest = NULL;
     *row = (struct since_row){ .failing = 0 };
-    while (at < end && !row->last_green.sha) {
+    while (at < end) {
         const struct job_seen *first = &seen[at];
         struct since_commit commit = commit_next(seen, &at, end);
         if (!first->of_main)
             continue;
         newest = newest ? newest : first;
+        if (row->n_strip < SINCE_STRIP)
+            row->strip[row->n_strip++] = commit;
+        if (row->last_green.sha)
+            continue;
         if (commit.fails && (!commit.succeeds || !row->failing)) {
             row->first_red = commit;
             row->failing++;

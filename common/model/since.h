@@ -23,6 +23,8 @@ struct since_commit {
     const struct result_record *green, *red; /* the newest job of each result, or NULL */
     bool succeeds, fails; /* among the jobs that count; a replaced one makes it only flaky */
 };
+#define SINCE_STRIP 20
+
 /* A job that failed on the newest commit that it ran on. Borrows from jobs and main. */
 struct since_row {
     struct since_commit first_red, last_green;
@@ -32,7 +34,9 @@ struct since_row {
     /* After the last green commit, up to the first red one; 0 when the order is not known. */
     const struct main_commit *between; /* newest first */
     size_t n_between;
-    bool gap; /* a push is missing between them */
+    bool gap;                               /* a push is missing between them */
+    struct since_commit strip[SINCE_STRIP]; /* the newest that it ran on, newest first */
+    size_t n_strip;
 };
 /* A job that both succeeded and failed on one commit, in attempts or in several runs. */
 struct flaky_row {

@@ -40,6 +40,23 @@ static void commit_put(struct buf *to, const char *name, const struct since_comm
     buf_putc(to, '}');
 }
 
+/* Oldest first. */
+static void strip_put(struct buf *to, const struct since_row *row)
+{
+    json_put_begin(to, "strip", '[');
+    for (size_t i = row->n_strip; i-- > 0;) {
+        const struct since_commit *one = &row->strip[i];
+        const char *result = one->green && one->red ? "flaky" : one->green ? "success" : "failure";
+        json_put_begin(to, NULL, '{');
+        json_put_string(to, "sha", one->sha);
+        json_put_time(to, "at", one->at_ms);
+        json_put_string(to, "result", result);
+        json_put_string(to, "delivery_id", (one->red ? one->red : one->green)->delivery_id);
+        buf_putc(to, '}');
+    }
+    buf_putc(to, ']');
+}
+
 static void row_put(struct buf *to, const struct since_row *row)
 {
     size_t n = row->n_between < PUSHES_MAX ? row->n_between : PUSHES_MAX;
@@ -57,7 +74,9 @@ static void row_put(struct buf *to, const struct since_row *row)
         main_put(to, &row->between[i]);
         buf_putc(to, '}');
     }
-    buf_puts(to, "]}");
+    buf_putc(to, ']');
+    strip_put(to, row);
+    buf_putc(to, '}');
 }
 
 static void rows_put(struct buf *to, const struct since *since)

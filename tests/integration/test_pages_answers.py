@@ -8,6 +8,7 @@ from lib.processes import wait_for
 from test_pages_browser import WIDE, Page, chromium, failed, page  # noqa: F401
 from test_pages_states import check_of, dispatches_of
 from test_reporter import ALLOWLIST, Job, label_event
+from test_reporter_commits import push_event, report, sha_of
 from test_reporter_hours import Counting
 
 
@@ -180,6 +181,18 @@ def test_a_delivery_has_a_waterfall_with_seconds(reporter, page):  # noqa: F811
     cells = wait_for("its bars", lambda: (found := texts(page, "[aria-label='Where its time went'] tbody td")) and found[-1] == "✓ success" and found)
     assert [float(one.split()[0]) for one in cells[1:4]] == pytest.approx([2, 10, 30], abs=1.1)
     assert len(page.js("return [...document.querySelectorAll('.fill rect')].map(String)")) == 3
+
+
+def test_since_when_has_a_strip_of_commits_and_githubs_comparison(reporter, page):  # noqa: F811
+    shas = [sha_of(f"strip {i}") for i in range(5)]
+    push_event(reporter, "0" * 40, [(sha, f"Change {i} (#{970 + i})") for i, sha in enumerate(shas)])
+    for i, result in ((0, "failure"), (1, "success"), (3, "failure"), (4, "failure")):
+        report(reporter, shas[i], "org/two", "L2", job_name="kernels", run_id=9700 + i, conclusion=result)
+    failing = wait_for("it to fail", lambda: (one := (reporter.relay.api("/api/crcr/repos/org/two/since") or {}).get("failing")) and one[0]["failing_commits"] == 2 and one[0])
+    assert [(one["sha"], one["result"]) for one in failing["strip"]] == [(shas[0], "failure"), (shas[1], "success"), (shas[3], "failure"), (shas[4], "failure")]
+    page.open("/repo/org/two/since").wait("kernels", "Failed on 2 commits in a row.", "#972", "#973")
+    assert page.js("return [...document.querySelectorAll('main .mark')].map((one) => one.innerText + (one.classList.contains('first') ? ' first' : ''))") == ["✗", "✓", "✗ first", "✗"]
+    assert page.js("return document.querySelector('main [href*=compare]').href") == f"https://github.com/pytorch/pytorch/compare/{shas[1]}...{shas[3]}"
 
 
 def test_a_check_run_that_the_budget_holds_up_is_said_to_be_absent_and_why(reporter, page):  # noqa: F811

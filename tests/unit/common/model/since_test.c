@@ -98,6 +98,28 @@ static void commits_that_were_not_run_on_are_among_the_suspects(void **state)
     assert_false(row.gap);
 }
 
+/* Beyond the last green one, too: whether it comes and goes. */
+static void the_strip_has_the_newest_commits_that_it_ran_on(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s);
+    run(&s, 0, "build", "failure");
+    run(&s, 1, "build", "failure");
+    run(&s, 1, "build", "success");
+    run(&s, 2, "build", "success");
+    run(&s, 3, "test", "success");
+    run(&s, 4, "build", "failure");
+    struct since_row row = only_row(&s);
+    assert_string_equal(row.first_red.sha, sha_of(4));
+    assert_int_equal(row.n_strip, 4);
+    const struct since_commit *strip = row.strip; /* newest first */
+    assert_string_equal(strip[0].sha, sha_of(4));
+    assert_string_equal(strip[1].sha, sha_of(2));
+    assert_true(strip[0].red && !strip[0].green && strip[1].green && !strip[1].red);
+    assert_true(strip[2].red && strip[2].green && strip[3].red);
+}
+
 static void a_push_that_is_missing_between_is_said(void **state)
 {
     (void)state;
@@ -286,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commits_that_were_not_run_on_are_among_the_suspects),
+        cmocka_unit_test(the_strip_has_the_newest_commits_that_it_ran_on),
         cmocka_unit_test(a_push_that_is_missing_between_is_said),
         cmocka_unit_test(a_job_that_was_never_green_has_no_last_green_commit),
         cmocka_unit_test(a_job_that_is_green_again_does_not_fail),
