@@ -8,6 +8,7 @@
 #include "../base/clock.h"
 #include "../base/mem.h"
 #include "../model/ids.h"
+#include "../model/which_jobs.h"
 #include "indexes.h"
 #include "keys.h"
 
@@ -315,18 +316,24 @@ static enum err names_of_delivery(struct redis *r, struct str delivery, struct s
 
 static bool has_failed(const struct result_record *job)
 {
-    return job->failed > 0 || (job->conclusion && strcmp(job->conclusion, "failure") == 0);
+    return job->failed > 0 || str_is(str_of(job->conclusion), "failure") || job_has_failed(job);
 }
 
-/* Reads those that failed again, with all their fields; at most most. */
+enum err jobs_failed_in_full(struct redis *r, const struct job_list *jobs, size_t most,
+                             struct job_list *ret, struct why *why)
+{
+    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
+    for (size_t i = 0; i < jobs->n && names.n < most; i++)
+        if (has_failed(&jobs->at[i]) && !jobs->at[i].replaced)
+            view_index_add(&names, str_of(jobs->at[i].key), 0);
+    return jobs_get(r, &names, false, ret, why);
+}
+
+/* Those that failed become those with all their fields; at most most. */
 static enum err failed_fill(struct redis *r, size_t most, struct job_list *jobs, struct why *why)
 {
     struct job_list CLEANUP(job_list_clear) full = { NULL, 0 };
-    struct view_index CLEANUP(view_index_clear) names = { NULL, 0 };
-    for (size_t i = 0; i < jobs->n && names.n < most; i++)
-        if (has_failed(&jobs->at[i]))
-            view_index_add(&names, str_of(jobs->at[i].key), 0);
-    enum err err = jobs_get(r, &names, false, &full, why);
+    enum err err = jobs_failed_in_full(r, jobs, most, &full, why);
     for (size_t i = 0, at = 0; !err && i < jobs->n && at < full.n; i++) {
         if (strcmp(jobs->at[i].key, full.at[at].key) != 0)
             continue;

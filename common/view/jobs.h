@@ -76,6 +76,10 @@ enum err jobs_of_repo(struct redis *r, struct str repo, bool pulls, size_t limit
  * passes none over. PURE. */
 size_t job_list_page(const struct job_list *list, int64_t before_ms, size_t limit, size_t *end);
 
+/* The first of these that failed and are not replaced, at most `most`, read again with failed tests
+ * and verdicts. */
+enum err jobs_failed_in_full(struct redis *r, const struct job_list *jobs, size_t most,
+                             struct job_list *ret, struct why *why) MUST_CHECK;
 /* Jobs whose keys are every step-th of n strings of a reply; without failed tests and verdicts. */
 enum err jobs_of_members(struct redis *r, const struct redis_value *items, size_t n, size_t step,
                          struct job_list *ret, struct why *why) MUST_CHECK;

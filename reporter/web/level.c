@@ -9,8 +9,6 @@
 #include "../../common/view/pull_requests.h"
 #include "../aggregate.h"
 
-#define DAY_MS 86400000
-
 /* The question for this level; NULL: none. L4's figures are shown. */
 static const char *question_of(int level)
 {

@@ -1,6 +1,11 @@
 /* One back end: its object with its newest jobs, and its badge. */
+#include <jansson.h>
+
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
+#include "../../common/model/ids.h"
+#include "../../common/model/json_member.h"
+#include "../../common/view/checks.h"
 #include "../../common/view/dispatches.h"
 #include "../aggregate.h"
 #include "api.h"
@@ -9,7 +14,8 @@
 #include "summary.h"
 
 #define PAGE_JOBS 200
-#define EVENT_PRS 50 /* whose newest event is looked at */
+#define EVENT_PRS 50  /* whose newest event is looked at */
+#define FAILURES  100 /* of the days of the window, the newest */
 
 /* The pull requests of those jobs, of the newest 1,000 that there are. */
 static enum err pulls_put(const struct web_view *w, const struct result_record *jobs, size_t n,
@@ -36,17 +42,39 @@ static enum err pulls_put(const struct web_view *w, const struct result_record *
     return err;
 }
 
-static bool has_reported(const struct job_list *jobs, struct str delivery)
+/* NULL: none has reported. */
+static const struct result_record *newest_of(const struct job_list *jobs, struct str delivery)
 {
     for (size_t i = 0; i < jobs->n; i++)
         if (str_eq(str_of(jobs->at[i].delivery_id), delivery))
-            return true;
-    return false;
+            return &jobs->at[i];
+    return NULL;
 }
 
-static void event_put(struct buf *to, const struct dispatch_view *d, struct str delivery,
-                      const struct job_list *jobs)
+/* The newest check run of that job; of L3 and L4 alone. */
+static enum err check_put(struct redis *r, const struct result_record *job, struct buf *to,
+                          struct why *why)
 {
+    struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
+    struct buf CLEANUP(buf_clear) name = BUF_INIT(REPO_MAX + 2 * NAME_MAX_BYTES + 8);
+    struct check_sent newest = { .id = 0 };
+    enum err err = OK;
+    if (job && job->level >= 3 && job->head_sha) {
+        check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
+        err = checks_sent_list(r, str_of(job->head_sha), buf_str(&name), &list, why);
+    }
+    for (size_t i = 0; i < list.n; i++)
+        if (list.at[i].sent.id > newest.id)
+            newest = list.at[i].sent;
+    json_put_number(to, "check_run_id", newest.id ? newest.id : -1);
+    json_put_string(to, "check_run_state", newest.state);
+    return err;
+}
+
+static enum err event_put(struct redis *r, const struct dispatch_view *d, struct str delivery,
+                          const struct job_list *jobs, struct buf *to, struct why *why)
+{
+    const struct result_record *job = newest_of(jobs, delivery);
     json_put_begin(to, NULL, '{');
     json_put_text(to, "delivery_id", delivery);
     json_put_number(to, "pr_number", d->pr > 0 ? d->pr : -1);
@@ -58,8 +86,10 @@ static void event_put(struct buf *to, const struct dispatch_view *d, struct str 
     json_put_number(to, "http_status", d->http_status > 0 ? d->http_status : -1);
     json_put_number(to, "attempt", d->attempt);
     json_put_string(to, "error", d->error);
-    json_put_bool(to, "reported", has_reported(jobs, delivery));
+    json_put_bool(to, "reported", job);
+    enum err err = check_put(r, job, to, why);
     buf_putc(to, '}');
+    return err;
 }
 
 /* The newest events that it got: of each of the newest pull requests the newest delivery, what
@@ -78,7 +108,44 @@ static enum err events_put(const struct web_view *w, struct str repo, const stru
         if (!err && newest.n > 0)
             err = dispatch_view_get(w->redis, str_of(newest.at[0].name), repo, &found, &d, why);
         if (!err && found)
-            event_put(to, &d, str_of(newest.at[0].name), jobs);
+            err = event_put(w->redis, &d, str_of(newest.at[0].name), jobs, to, why);
+    }
+    return err;
+}
+
+static void tests_put(struct buf *to, const char *failed_tests)
+{
+    json_t *rows = failed_tests ? json_loads(failed_tests, 0, NULL) : NULL;
+    json_put_begin(to, "tests", '[');
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        json_put_begin(to, NULL, '{');
+        json_put_text(to, "classname", json_member(row, "classname"));
+        json_put_text(to, "name", json_member(row, "name"));
+        buf_putc(to, '}');
+    }
+    buf_putc(to, ']');
+    json_decref(rows);
+}
+
+/* The newest failures since from_ms, so that a page can say what fails most. */
+static enum err failures_put(struct redis *r, const struct job_list *jobs, int64_t from_ms,
+                             struct buf *to, struct why *why)
+{
+    struct job_list CLEANUP(job_list_clear) failed = { NULL, 0 };
+    struct job_list recent = { jobs->at, 0 };
+    while (recent.n < jobs->n && recent.at[recent.n].last_ms >= from_ms)
+        recent.n++;
+    enum err err = jobs_failed_in_full(r, &recent, FAILURES, &failed, why);
+    for (size_t i = 0; i < failed.n; i++) {
+        if (!job_has_failed(&failed.at[i])) /* tests of it did */
+            continue;
+        json_put_begin(to, NULL, '{');
+        json_put_string(to, "workflow_name", failed.at[i].workflow_name);
+        json_put_string(to, "job_name", failed.at[i].job_name);
+        json_put_string(to, "delivery_id", failed.at[i].delivery_id);
+        tests_put(to, failed.at[i].failed_tests);
+        buf_putc(to, '}');
     }
     return err;
 }
@@ -111,8 +178,12 @@ enum err repo_page(const struct web_view *w, const struct path_ask *ask, struct 
     }
     buf_putc(to, ']');
     json_put_begin(to, "events", '[');
-    if (!err && before_ms == 0) /* the first page shows them */
+    if (!err && before_ms == 0) /* the first page shows them, and the next */
         err = events_put(w, ask->id, jobs, to, why);
+    buf_putc(to, ']');
+    json_put_begin(to, "failures", '[');
+    if (!err && before_ms == 0 && window.n > 0)
+        err = failures_put(w->redis, jobs, window.at[0].at_ms, to, why);
     buf_putc(to, ']');
     if (!err)
         err = pulls_put(w, jobs->at + begin, end - begin, to, why);

@@ -183,6 +183,12 @@ def test_a_delivery_has_a_waterfall_with_seconds(reporter, page):  # noqa: F811
     assert len(page.js("return [...document.querySelectorAll('.fill rect')].map(String)")) == 3
 
 
+def test_a_vendor_sees_the_last_check_run_what_fails_most_and_what_each_pass_rate_counts(reporter, page):  # noqa: F811
+    label_event(failed(reporter, pr=949), "opened", [], "", 1)
+    page.open("/repo/org/four").wait("last check run ✗ failure on #", "Top failing jobs", "ci / build", "Top failing tests", "TestOps::test_add",
+                                     "Today and the 6 days before (UTC): pass rate of pull requests", "Measured over jobs of pull requests since")
+
+
 def test_since_when_has_a_strip_of_commits_and_githubs_comparison(reporter, page):  # noqa: F811
     shas = [sha_of(f"strip {i}") for i in range(5)]
     push_event(reporter, "0" * 40, [(sha, f"Change {i} (#{970 + i})") for i, sha in enumerate(shas)])

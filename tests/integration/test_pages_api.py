@@ -169,6 +169,34 @@ def test_a_vendor_sees_which_events_reached_it_and_what_github_answered(reporter
     assert not rows[851]["reported"]
     assert [rows[853][name] for name in ("outcome", "http_status", "error", "reported")] == ["failed", 404, "404: not found", False]
     assert rows[852]["delivery_id"] == spoke.delivery and rows[852]["outcome"] == "dispatched"
+    event = wait_for("its check run", lambda: (one := found()[852])["check_run_state"] == "success" and one)
+    assert event["check_run_id"] in [one["id"] for one in reporter.checks(spoke.sha) if one["name"] == "crcr/org/five/ci/build"]
+    assert rows[851]["check_run_id"] is None
+
+
+def test_the_failures_of_the_window_are_given_with_their_tests(reporter):
+    """Not what is older, replaced, cancelled or well."""
+    def runs(name, *conclusions, ago_ms=0, tests=()):
+        for conclusion in conclusions:
+            job = Job(reporter, "org/three", "L3", pr=0, job_name=name)
+            job.started_ms -= ago_ms
+            job.call("completed", 1000, conclusion=conclusion, failed_tests_detail=[{"name": one, "classname": "T", "message": "no"} for one in tests])
+            job.wait_result()
+        return job
+    runs("old", "failure", ago_ms=8 * 86_400_000)
+    runs("often", "failure", "timed_out", "success", tests=("test_a", "test_b"))
+    runs("healed", "failure").call("completed", 2000, conclusion="success", run_attempt=2).wait_result(attempt="2")
+    runs("well", "cancelled", "success")
+    last = runs("last", "failure", tests=("test_a",))
+
+    def failures():
+        found = [one for one in reporter.relay.api("/api/crcr/repos/org/three")["failures"] if one["job_name"] in ("old", "often", "healed", "well", "last")]
+        return found and found[0]["delivery_id"] == last.delivery and found
+    found = wait_for("the last one", failures)
+    assert [(one["workflow_name"], one["job_name"], [test["name"] for test in one["tests"]]) for one in found] == [
+        ("ci", "last", ["test_a"]), ("ci", "often", ["test_a", "test_b"]), ("ci", "often", ["test_a", "test_b"])]
+    older = reporter.relay.api("/api/crcr/repos/org/three?before=1")
+    assert older["failures"] == older["events"] == []
 
 
 # ---- which jobs count, and which delivery -----------------------------------------------------------

@@ -62,7 +62,7 @@ export function level(data) {
   return el("section", [
     el("h2", data.question ? `${TITLES[data.question]} ${answer(data)}` : "Level"),
     el("p", [data.level ? ["At ", tier(data.level), " since ", when(data.level_since)] : "Not listed any more",
-             data.measured_from ? [". Measured over jobs since ", when(data.measured_from), "."] : "."], { class: "quiet" }),
+             data.measured_from ? [". Measured over jobs of pull requests since ", when(data.measured_from), "; the figures on top count whole days."] : "."], { class: "quiet" }),
     data.criteria.length ? table("Criteria", "As crcrctl levels says, with the thresholds of rfcs#102", COLUMNS, data.criteria.map(row)) : null,
     history(data),
   ], { id: "level" });
