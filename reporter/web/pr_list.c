@@ -6,6 +6,7 @@
 #include "../../common/base/clock.h"
 #include "../../common/base/json_put.h"
 #include "../../common/base/mem.h"
+#include "../../common/model/known_failure.h"
 #include "../aggregate.h"
 #include "api.h"
 #include "paths.h"
@@ -76,6 +77,21 @@ static enum err jobs_find(struct redis *r, const struct view_index *deliveries,
         }
         if (i == 0 || jobs->n > 0)
             *delivery = id;
+    }
+    return err;
+}
+
+/* With CRCR_KNOWN_FAILURES=neutral a failure that main has too is neutral at L4, as in the
+ * aggregate. */
+static enum err known_forgive(const struct web_view *w, struct job_list *jobs, struct why *why)
+{
+    enum err err = w->reporter->known_neutral ? lists_known(w->lists, w->redis, jobs, why) : OK;
+    for (size_t i = 0; !err && i < jobs->n; i++) {
+        struct result_record *job = &jobs->at[i];
+        if (job->level < 4 || !job->known || job->known->reason != KNOWN_MAIN)
+            continue;
+        result_record_set(job, STR_LIT("status"), STR_LIT("completed"));
+        result_record_set(job, STR_LIT("conclusion"), STR_LIT("neutral"));
     }
     return err;
 }
@@ -165,6 +181,8 @@ static enum err row_read(const struct web_view *w, const struct view_index_entry
         err = dispatches_of_delivery(w->redis, shown.id, PR_JOBS, &dispatches, &shown.n_dispatches,
                                      why);
     jobs_mark_replaced(jobs.at, jobs.n);
+    if (!err)
+        err = known_forgive(w, &jobs, why);
     bool *silent = mem_alloc(shown.n_dispatches + 1, sizeof(*silent));
     shown.jobs = jobs.at;
     shown.n_jobs = jobs.n;

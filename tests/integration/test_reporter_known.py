@@ -8,7 +8,7 @@ import pytest
 
 from lib.ctl import Ctl
 from lib.processes import BIN, wait_for
-from test_reporter import Job, wait_idle
+from test_reporter import Job, label_event, wait_idle
 from test_reporter_aggregate import Sum, Summing
 from test_reporter_commits import push_event, report, sha_of
 
@@ -162,6 +162,7 @@ def test_with_neutral_an_aggregate_whose_failures_main_has_too_is_neutral(report
     reporter.restart(CRCR_KNOWN_FAILURES="neutral")
     try:
         job = fails(reporter, "org/neutral", "forgiven", run_complete=True)
+        label_event(job, "opened", [], "", 1)
         run = job.wait("completed", "neutral", title="Neutral: 1 of 1 job not successful, on main too")
         assert "does not make this fail (<code>CRCR_KNOWN_FAILURES</code>)" in run["output"]["summary"]
         wait_for("the job's own to say what it is",
@@ -172,8 +173,14 @@ def test_with_neutral_an_aggregate_whose_failures_main_has_too_is_neutral(report
             check = next((one["check_run"] for one in rows if one["repo"] == "org/neutral"), None)
             return check and check["status"] == "completed" and (check["conclusion"], check["blocks"])
         assert wait_for("the page", shown) == ("neutral", False), "the page says what the check run says"
+
+        def listed(state):
+            rows = reporter.relay.api(f"/api/crcr/prs?q={job.pr}&state={state}")["prs"]
+            return next(([one["conclusion"], one["blocks"], one["failed"]] for row in rows for one in row["downstreams"]), None)
+        assert wait_for("the list", lambda: listed("passing")) == ["neutral", False, 0] and not listed("failing")
         job.call("completed", 4000, conclusion="failure", job_name="here alone", check_run_id="h")
         assert job.wait("completed", "failure", title="2 of 2 jobs")["id"] == run["id"]
+        assert wait_for("the list", lambda: listed("failing")) == ["failure", True, 1]
     finally:
         reporter.restart()
 
