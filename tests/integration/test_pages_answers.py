@@ -6,21 +6,15 @@ import pytest
 
 from lib.processes import wait_for
 from test_pages_browser import WIDE, Page, chromium, failed, page  # noqa: F401
-from test_pages_states import check_of, dispatches_of
-from test_reporter import ALLOWLIST, Job, label_event
+from test_pages_states import check_of, dispatches_of, serving
+from test_reporter import Job, label_event
 from test_reporter_commits import push_event, report, sha_of
 from test_reporter_hours import Counting
 
 
 @pytest.fixture(scope="module")
 def reporter(kafka_node, tmp_path_factory):
-    one = Counting(tmp_path_factory.mktemp("answers"), kafka_node.brokers)
-    one.put("allowlist", "allowlist", ALLOWLIST.replace(b"L2: [org/two]", b"L2: [org/two, pytorch/crcr-test]"),
-            {"source": "test", "sha": "1" * 40, "fetched_ms": "2"})
-    try:
-        yield one
-    finally:
-        one.close()
+    yield from serving(Counting, tmp_path_factory.mktemp("answers"), kafka_node.brokers)
 
 
 def texts(page, selector):  # noqa: F811

@@ -12,15 +12,20 @@ from test_reporter import ALLOWLIST, Job, Reporter, label_event
 CANARY = b"pytorch/crcr-test"
 
 
-@pytest.fixture(scope="module")
-def reporter(kafka_node, tmp_path_factory):
-    one = Reporter(tmp_path_factory.mktemp("states"), kafka_node.brokers)
+def serving(kind, folder, brokers):
+    """A reporter whose allowlist has the canary, too, and a backend that reports nothing; until it is closed."""
+    one = kind(folder, brokers)
     one.put("allowlist", "allowlist", ALLOWLIST.replace(b"L2: [org/two]", b"L2: [org/two, org/quiet, pytorch/crcr-test]"),
             {"source": "test", "sha": "1" * 40, "fetched_ms": "2"})
     try:
         yield one
     finally:
         one.close()
+
+
+@pytest.fixture(scope="module")
+def reporter(kafka_node, tmp_path_factory):
+    yield from serving(Reporter, tmp_path_factory.mktemp("states"), kafka_node.brokers)
 
 
 def row_of(reporter, repo):
