@@ -172,8 +172,7 @@ static enum err row_read(const struct web_view *w, const struct view_index_entry
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     struct dispatch_view *dispatches = NULL;
     struct api_delivery shown = { .id = STR_NONE, .now_ms = clock_wall_ms() };
-    int64_t number = 0;
-    (void)str_to_i64(str_of(pr->name), &number);
+    int64_t number = pr_number(str_of(pr->name));
     enum err err = deliveries_of_pr(w->redis, number, PR_DELIVERIES, &deliveries, why);
     if (!err)
         err = jobs_find(w->redis, &deliveries, text->head_sha, &shown.id, &jobs, why);

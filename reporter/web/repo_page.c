@@ -25,9 +25,8 @@ static enum err pulls_put(const struct web_view *w, const struct result_record *
     enum err err = lists_prs(w->lists, w->redis, &list, why);
     json_put_begin(to, "pulls", '[');
     for (size_t i = 0; !err && i < list->prs.n; i++) {
-        int64_t number = 0;
+        int64_t number = pr_number(str_of(list->prs.at[i].name));
         size_t of = 0;
-        (void)str_to_i64(str_of(list->prs.at[i].name), &number);
         while (of < n && jobs[of].pr_number != number)
             of++;
         if (of == n)
