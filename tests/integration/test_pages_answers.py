@@ -183,6 +183,13 @@ def test_a_vendor_sees_the_last_check_run_what_fails_most_and_what_each_pass_rat
                                      "Today and the 6 days before (UTC): pass rate of pull requests", "Measured over jobs of pull requests since")
 
 
+def test_a_pass_rate_of_0_is_drawn(reporter, page):  # noqa: F811
+    failed(reporter, pr=961, repo="org/quiet", level="L2")
+    reporter.count()
+    page.open("/repo/org/quiet")
+    wait_for("its dot", lambda: page.js("return Boolean([...document.querySelectorAll('#trends figure')].find((one) => one.innerText.startsWith('Pass rate'))?.querySelector('.dots'))"))
+
+
 def test_since_when_has_a_strip_of_commits_and_githubs_comparison(reporter, page):  # noqa: F811
     shas = [sha_of(f"strip {i}") for i in range(5)]
     push_event(reporter, "0" * 40, [(sha, f"Change {i} (#{970 + i})") for i, sha in enumerate(shas)])

@@ -124,7 +124,7 @@ export const smallPlot = (name, plot) => drawing({ ...plot, small: true }, name)
 export function chart(name, help, plot, heading = "h2") {
   const columns = [{ name: "Time" }, ...plot.sets.map((set) => ({ name: set.name, look: "number", help: set.help }))];
   const rows = plot.labels.map((label, i) => ({ key: `${i} ${label}`, cells: [label, ...plot.sets.map((set) => say(plot.unit, set.values[i]))] }));
-  const any = plot.sets.some((set) => set.values.some((value) => value));
+  const any = plot.sets.some((set) => set.values.some((value) => (plot.type === "line" ? value !== null : value))); // 0 % is a value
   return el("figure", [el("figcaption", [el(heading, name), el("p", help, { class: "quiet" }), legend(plot.sets)]),
                        any ? drawing(plot, name) : el("p", "No data in this span of time.", { class: "quiet" }),
                        any ? el("details", [el("summary", `${name} as a table`), table(name, name, columns, rows.reverse())]) : null], { key: name });
