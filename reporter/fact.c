@@ -61,6 +61,7 @@ static enum err event_fact_read(struct fact *fact, struct event_facts *facts, co
     struct why ignored;
     fact->pr = (struct pr_fact){ .pr = event.pr,
                                  .received_ms = event.received_ms,
+                                 .offset = fact->record->at.offset,
                                  .labels = ciflow_labels(facts),
                                  .head_sha = mem_dup(facts->head_sha),
                                  .title = mem_dup(facts->title),

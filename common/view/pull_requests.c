@@ -21,6 +21,7 @@ enum err pr_fold_queue(struct redis *r, const struct pr_fact *fact, const struct
                                 STR_NUMBER(fact->received_ms),
                                 STR_NUMBER(times->ttl_s),
                                 times->fence ? STR_NUMBER(times->fence) : STR_LIT(""),
+                                STR_NUMBER(fact->offset),
                                 str_of(fact->labels),
                                 str_of(fact->head_sha),
                                 str_of(fact->title),

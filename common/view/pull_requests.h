@@ -8,9 +8,9 @@
 #include "allowlist_feed.h"
 #include "indexes.h"
 
-/* What one webhook says. received_ms decides between two of the same updated_ms. */
+/* What one webhook says. offset, of its record, decides between two of the same updated_ms. */
 struct pr_fact {
-    int64_t pr, updated_ms, received_ms;
+    int64_t pr, updated_ms, received_ms, offset;
     char *labels; /* one a line */
     char *head_sha, *title, *author;
     char *demotes; /* the repository that it demotes (model/demotions.h), or NULL */

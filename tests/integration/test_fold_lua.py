@@ -430,9 +430,10 @@ def test_outcomes_of_a_dispatch_end_the_same_in_every_order(db):
     assert seen[0]["crcr:sent:" + SHA + "/org/four"] == [("d-1", 800.0)]
 
 
-def labels(db, updated_ms, received_ms, text, head="a" * 40, pr=42, title="A title", demotes=""):
+def labels(db, updated_ms, offset, text, head="a" * 40, pr=42, title="A title", demotes="", received_ms=None):
     return db.eval(FOLD_PULL_REQUEST, 4, f"crcr:labels:{pr}", "crcr:prs", "crcr:epoch", "crcr:demoting",
-                   pr, updated_ms, received_ms, 3000, "", text, head, title, "octocat", demotes)
+                   pr, updated_ms, offset if received_ms is None else received_ms, 3000, "", offset, text, head, title, "octocat",
+                   demotes)
 
 
 def test_pull_requests_stand_by_their_newest_event_in_every_order(db):
@@ -467,3 +468,13 @@ def test_the_head_of_a_pull_request_is_that_of_its_newest_event_in_every_order(d
         for one in order:
             labels(db, *one)
         assert db.hget("crcr:labels:42", "head_sha") == "d" * 40
+
+
+def test_of_two_pushes_in_one_second_the_later_in_the_topic_is_the_head_as_for_dispatches(db):
+    """Two replicas of ingest: the one that was received later may be stored first."""
+    facts = [(2000, 7, "", "a" * 40, 61), (2000, 8, "", "b" * 40, 60)]
+    for order in itertools.permutations(facts):
+        empty(db)
+        for *one, received_ms in order:
+            labels(db, *one, received_ms=received_ms)
+        assert db.hget("crcr:labels:42", "head_sha") == "b" * 40

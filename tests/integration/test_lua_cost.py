@@ -60,7 +60,7 @@ CALLS = {
                            ["3", "5000", "sent_ms", "259200", Long("d", 64), Long("o/r", 140), "5000", "",
                             *[part for i in range(20) for part in (f"f{i}", Long("v", 512))]])],
     "fold_pull_request.lua": [(["l", "z", "crcr:epoch", "d"],
-                               ["1", "5000", "5000", "259200", "", Long("l", 6400), Long("h", 64), Long("t", 1024),
+                               ["1", "5000", "5000", "259200", "", "9", Long("l", 6400), Long("h", 64), Long("t", 1024),
                                 Long("a", 64), Long("o/r", 140)])],
     "fold_main.lua": [(["m", "crcr:epoch"], ["", "5", "0", *[f"{i} " + "c" * 1500 for i in range(1000)]])],
     "claim.lua": [(["c", "crcr:epoch", "b", "s", "t", "l"],
