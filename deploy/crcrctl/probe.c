@@ -160,10 +160,20 @@ static void check_workflow(const struct probe_facts *f, struct probe_line *line)
         f->events.push ? "" : "; pushes start nothing, type push is not named");
 }
 
+/* What a last outcome means: GitHub has the dispatch (a duplicate's first call), or said no; of all
+ * others (waiting, unknown, what cannot be read) nobody knows yet. */
+static enum probe_state state_of(const char *outcome)
+{
+    if (!strcmp(outcome, "dispatched") || !strcmp(outcome, "duplicate"))
+        return PROBE_OK;
+    return !strcmp(outcome, "failed") ? PROBE_TODO : PROBE_UNDECIDED;
+}
+
 static void check_dispatch(const struct probe_facts *f, struct probe_line *line)
 {
     const struct allowlist_entry *entry = entry_of(f);
     char at[CLOCK_TEXT_SIZE];
+    enum probe_state state = state_of(f->dispatch.outcome);
     if (!f->dispatch.at_ms && !entry) {
         SAY(line, PROBE_NOT_EXPECTED, "only what is on the allowlist is dispatched to");
     } else if (!f->dispatch.at_ms && !entry->pull_request) {
@@ -172,18 +182,24 @@ static void check_dispatch(const struct probe_facts *f, struct probe_line *line)
         SAY(line, PROBE_TODO, "none since %s", minute(f->since_ms, at));
         DO(line, "the next pull request or push to the upstream makes one; if there were some, "
                  "its operators: `crcrctl lag crcr-router`");
-    } else if (strcmp(f->dispatch.outcome, "failed") == 0) {
-        SAY(line, PROBE_TODO, "failed %s: %s", minute(f->dispatch.at_ms, at), f->dispatch.detail);
+    } else if (state != PROBE_OK) {
+        SAY(line, state, "%s %s: %s", *f->dispatch.outcome ? f->dispatch.outcome : "unreadable",
+            minute(f->dispatch.at_ms, at), f->dispatch.detail);
         DO(line, "`crcrctl trace %s` shows more", f->dispatch.delivery);
     } else {
-        SAY(line, PROBE_OK, "%s %s, delivery %s", f->dispatch.outcome,
-            minute(f->dispatch.at_ms, at), f->dispatch.delivery);
+        SAY(line, state, "%s %s, delivery %s", f->dispatch.outcome, minute(f->dispatch.at_ms, at),
+            f->dispatch.delivery);
     }
 }
 
 static void check_callback(const struct probe_facts *f, struct probe_line *line)
 {
     char at[CLOCK_TEXT_SIZE];
+    if (f->callback.at_ms && !*f->callback.outcome) {
+        SAY(line, PROBE_TODO, "%s: %s", minute(f->callback.at_ms, at), f->callback.detail);
+        DO(line, "`crcrctl dlq list --repo %.*s` has it", STR_ARG(f->repo));
+        return;
+    }
     if (f->callback.at_ms) {
         SAY(line, PROBE_OK, "%s %s, delivery %s", f->callback.outcome,
             minute(f->callback.at_ms, at), f->callback.delivery);
@@ -253,17 +269,22 @@ bool probe_has_todo(const struct probe_line lines[PROBE_LINES])
 void probe_text(const struct probe_facts *facts, const struct probe_line lines[PROBE_LINES],
                 struct buf *to)
 {
-    static const char *const marks[] = { "ok", "MISSING", "?", "-" };
+    static const char *const marks[] = { "ok", "MISSING", "?", "-", "?" };
     size_t unknown = 0;
+    bool undecided = false;
     buf_printf(to, "%.*s\n", STR_ARG(facts->repo));
     for (size_t i = 0; i < PROBE_LINES; i++) {
         clean_printf(to, "  %-8s %-15s %s\n", marks[lines[i].state], lines[i].name, lines[i].text);
         if (*lines[i].todo)
             buf_printf(to, "%27s-> %s\n", "", lines[i].todo);
         unknown += lines[i].state == PROBE_UNKNOWN;
+        undecided |= lines[i].state == PROBE_UNDECIDED;
     }
     if (probe_has_todo(lines))
         buf_puts(to, "Something is to be done.\n");
+    else if (undecided)
+        buf_puts(to,
+                 "Nothing is known to be missing; the last dispatch has no known outcome yet.\n");
     else if (unknown)
         buf_printf(to, "Nothing is known to be missing; %zu could not be looked at.\n", unknown);
     else
@@ -273,7 +294,8 @@ void probe_text(const struct probe_facts *facts, const struct probe_line lines[P
 void probe_json(const struct probe_facts *facts, const struct probe_line lines[PROBE_LINES],
                 struct buf *to)
 {
-    static const char *const names[] = { "ok", "missing", "not_checked", "not_expected" };
+    static const char *const names[] = { "ok", "missing", "not_checked", "not_expected",
+                                         "undecided" };
     buf_putc(to, '{');
     json_put_text(to, "repo", facts->repo);
     json_put_bool(to, "something_to_do", probe_has_todo(lines));

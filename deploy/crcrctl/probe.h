@@ -64,7 +64,8 @@ struct probe_facts {
     char check_text[PROBE_TEXT]; /* ANSWERED: the check run, "" when there is none */
 };
 
-enum probe_state { PROBE_OK, PROBE_TODO, PROBE_UNKNOWN, PROBE_NOT_EXPECTED };
+/* UNKNOWN: could not be looked at. UNDECIDED: it was, and whether it worked is not known (yet). */
+enum probe_state { PROBE_OK, PROBE_TODO, PROBE_UNKNOWN, PROBE_NOT_EXPECTED, PROBE_UNDECIDED };
 
 struct probe_line {
     const char *name;

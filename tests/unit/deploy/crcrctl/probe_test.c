@@ -173,6 +173,44 @@ static void a_workflow_that_cannot_be_read_may_be_the_one(void **state)
     allowlist_free(l2);
 }
 
+static void an_outcome_that_nobody_knows_is_not_called_ok(void **state)
+{
+    static const struct {
+        const char *outcome;
+        enum probe_state state;
+    } rows[] = { { "dispatched", PROBE_OK },
+                 { "duplicate", PROBE_OK },
+                 { "failed", PROBE_TODO },
+                 { "unknown", PROBE_UNDECIDED },
+                 { "waiting", PROBE_UNDECIDED },
+                 { "", PROBE_UNDECIDED },
+                 { "of_a_later_version", PROBE_UNDECIDED } };
+    (void)state;
+    struct allowlist *l2 = list_of("L2: [org/a]");
+    struct probe_facts f = facts_of(l2);
+    struct probe_line lines[PROBE_LINES];
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(10000);
+    snprintf(f.dispatch.detail, sizeof(f.dispatch.detail), "no answer was seen");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        snprintf(f.dispatch.outcome, sizeof(f.dispatch.outcome), "%s", rows[i].outcome);
+        assert_int_equal(line(&f, DISPATCH).state, rows[i].state);
+        if (rows[i].state != PROBE_OK)
+            assert_non_null(strstr(line(&f, DISPATCH).text, ": no answer was seen"));
+    }
+    probe_check(&f, lines);
+    assert_false(probe_has_todo(lines));
+    probe_text(&f, lines, &text);
+    assert_non_null(strstr(text.ptr, "  ?        last dispatch"));
+    assert_non_null(strstr(text.ptr, "no known outcome yet"));
+    assert_null(strstr(text.ptr, "All is as it should be"));
+    buf_reset(&text);
+    probe_json(&f, lines, &text);
+    assert_non_null(strstr(text.ptr, "\"state\":\"undecided\""));
+    f.callback.outcome[0] = '\0';
+    assert_int_equal(line(&f, CALLBACK).state, PROBE_TODO);
+    allowlist_free(l2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +220,7 @@ int main(void)
         cmocka_unit_test(check_runs_begin_at_l3_and_need_the_label_there),
         cmocka_unit_test(what_was_not_looked_at_is_not_called_missing),
         cmocka_unit_test(a_workflow_that_cannot_be_read_may_be_the_one),
+        cmocka_unit_test(an_outcome_that_nobody_knows_is_not_called_ok),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
