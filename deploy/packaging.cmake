@@ -10,13 +10,16 @@ install(PROGRAMS deploy/capacity deploy/keep-allowlist DESTINATION share/crcr)
 install(FILES deploy/monitoring/alerts.yml deploy/monitoring/alerts_test.yml deploy/monitoring/alerts_kubernetes.yml
               deploy/monitoring/alerts_kubernetes_test.yml deploy/monitoring/dashboard.json deploy/monitoring/prometheus.yml
               deploy/monitoring/prometheus_compose.yml DESTINATION share/crcr/monitoring)
-# crcrctl prints its own manual page and completion.
-foreach(page manual completion)
+# crcrctl prints its own manual page and completion; the folders are those that Debian's shells look into.
+foreach(page manual "completion bash" "completion zsh" "completion fish")
+  string(REPLACE " " "." file "crcrctl.${page}")
   install(CODE "execute_process(COMMAND \"$<TARGET_FILE:crcrctl>\" ${page} COMMAND_ERROR_IS_FATAL ANY
-                                OUTPUT_FILE \"${CMAKE_BINARY_DIR}/crcrctl.${page}\")")
+                                OUTPUT_FILE \"${CMAKE_BINARY_DIR}/${file}\")")
 endforeach()
 install(FILES ${CMAKE_BINARY_DIR}/crcrctl.manual DESTINATION share/man/man1 RENAME crcrctl.1)
-install(FILES ${CMAKE_BINARY_DIR}/crcrctl.completion DESTINATION share/bash-completion/completions RENAME crcrctl)
+install(FILES ${CMAKE_BINARY_DIR}/crcrctl.completion.bash DESTINATION share/bash-completion/completions RENAME crcrctl)
+install(FILES ${CMAKE_BINARY_DIR}/crcrctl.completion.zsh DESTINATION share/zsh/vendor-completions RENAME _crcrctl)
+install(FILES ${CMAKE_BINARY_DIR}/crcrctl.completion.fish DESTINATION share/fish/vendor_completions.d RENAME crcrctl.fish)
 # All documents, and what they link to: in an installed tree, too, each link leads somewhere.
 file(GLOB_RECURSE documents RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
      .github/*.md common/*.md ingest/*.md dispatcher/*.md reporter/*.md deploy/*.md tests/*README.md deploy/hud/*.webp)

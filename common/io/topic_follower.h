@@ -13,6 +13,7 @@ struct topic_follower;
  */
 #define FOLLOW_BEGINNING 0
 #define FOLLOW_END       (-1)
+#define FOLLOW_LAST(n)   (-2000 - (int64_t)(n)) /* of each partition; RD_KAFKA_OFFSET_TAIL */
 
 struct topic_follower_options {
     struct kafka_options kafka;

@@ -4,6 +4,7 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/model/ids.h"
+#include "dlq.h"
 #include "out.h"
 #include "verbs.h"
 
@@ -18,7 +19,12 @@ static const struct {
     [OPTION_CHOICE] = { "", "" }, /* its row has both */
     [OPTION_REPO] = { "OWNER/REPO", "OWNER/REPO" },
     [OPTION_DELIVERY] = { "ID", "1 to 64 letters, digits or hyphens" },
-    [OPTION_TOPIC] = { "TOPIC", ARGS_TOPICS },
+    [OPTION_TOPIC] = { "TOPIC", "events, dispatch.l1 … dispatch.l4, delay.10s … delay.1h, "
+                                "rdelay.1m … rdelay.1h, dispatches, callbacks, reconcile, results, "
+                                "allowlist, dlq" },
+    [OPTION_GROUP] = { "GROUP", "crcr-router, crcr-l1 … crcr-l4, crcr-delay, crcr-fold, "
+                                "crcr-reconcile, crcr-forward" },
+    [OPTION_POSITION] = { "PARTITION@OFFSET", "PARTITION@OFFSET as `dlq list` shows it" },
     [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z, after 1970" },
     [OPTION_DURATION] = { "DURATION", "a time such as 45s, 5m, 2h or 3d" },
     [OPTION_NUMBER] = { "N", "a number" },
@@ -31,12 +37,61 @@ const char *option_value(const struct option_row *row)
     return row->value ? row->value : types[row->type].value;
 }
 
+/* What a verb's other words are, by how its row begins with them. */
+static const struct {
+    const char *word, *name; /* name: for an error */
+    enum option_type type;
+} kinds[] = {
+    { "TOPIC", "topic", OPTION_TOPIC },
+    { "GROUP", "group", OPTION_GROUP },
+    { "DELIVERY", "delivery", OPTION_DELIVERY },
+    { "OWNER/REPO", "repository", OPTION_REPO },
+    { "PARTITION@OFFSET", "position", OPTION_POSITION },
+    { SHELLS, "shell", OPTION_CHOICE },
+    { "", "argument", OPTION_TEXT }, /* all else */
+};
+
+static size_t words_of(const struct verb *verb)
+{
+    size_t i = 0;
+    while (!str_starts(str_of(verb->arguments + (*verb->arguments == '[')), kinds[i].word))
+        i++;
+    return i;
+}
+
+enum option_type verb_words(const struct verb *verb)
+{
+    return kinds[words_of(verb)].type;
+}
+
+const struct option_row *verb_option(const struct verb *verb, size_t i)
+{
+    return verb->options[i].name ? &verb->options[i] : NULL;
+}
+
 enum topic args_topic(const struct ctl *ctl, const char *name)
 {
     for (size_t i = 0; i < TOPIC_COUNT; i++)
         if (!strcmp(topic_base_name((enum topic)i), name) || !strcmp(ctl->topics.name[i], name))
             return (enum topic)i;
     return TOPIC_COUNT;
+}
+
+/* Before the configuration is known the prefix is whatever stands before the rest. */
+static bool is_topic(const struct ctl *ctl, struct str name)
+{
+    bool is = args_topic(ctl, name.ptr) != TOPIC_COUNT;
+    for (size_t i = 0; i < TOPIC_COUNT && !ctl->config; i++)
+        is |= str_ends(name, topic_base_name((enum topic)i));
+    return is;
+}
+
+static bool is_group(const struct ctl *ctl, struct str name)
+{
+    bool is = topics_find_group(&ctl->topics, name) != GROUP_COUNT;
+    for (size_t i = 0; i < GROUP_COUNT && !ctl->config; i++)
+        is |= str_ends(name, strrchr(ctl->topics.group[i], '-'));
+    return is;
 }
 
 /* "45s", "10m", "2h", "3d". */
@@ -76,6 +131,19 @@ static bool is_one_of(const char *choices, const char *text)
     return false;
 }
 
+static bool text_fits(const struct ctl *ctl, enum option_type type, const char *choices,
+                      struct str text)
+{
+    struct dlq_position at;
+    return type == OPTION_CHOICE     ? is_one_of(choices, text.ptr)
+           : type == OPTION_REPO     ? repo_valid(text)
+           : type == OPTION_DELIVERY ? delivery_valid(text)
+           : type == OPTION_TOPIC    ? is_topic(ctl, text)
+           : type == OPTION_GROUP    ? is_group(ctl, text)
+           : type == OPTION_POSITION ? dlq_position_parse(text, &at)
+                                     : true;
+}
+
 /* False: the text is not what the option takes. */
 static bool value_take(const struct ctl *ctl, const struct option_row *row, const char *text,
                        struct args *args)
@@ -111,21 +179,19 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
     case OPTION_REPO:
     case OPTION_DELIVERY:
     case OPTION_TOPIC:
+    case OPTION_GROUP:
+    case OPTION_POSITION:
         break;
     }
     *(const char **)to = text;
-    return row->type == OPTION_CHOICE     ? is_one_of(row->value, text)
-           : row->type == OPTION_REPO     ? repo_valid(value)
-           : row->type == OPTION_DELIVERY ? delivery_valid(value)
-           : row->type == OPTION_TOPIC    ? args_topic(ctl, text) != TOPIC_COUNT
-                                          : true;
+    return text_fits(ctl, row->type, row->value, value);
 }
 
 static int value_bad(const struct ctl *ctl, const struct option_row *row, const char *text)
 {
-    struct buf CLEANUP(buf_clear) name, accepted;
-    buf_init(&name, 100);
-    buf_init(&accepted, 1000);
+    struct buf CLEANUP(buf_clear) name = BUF_INIT(100);
+    struct buf CLEANUP(buf_clear) accepted = BUF_INIT(1000);
+    struct buf CLEANUP(buf_clear) names = BUF_INIT(1000);
     buf_printf(&name, "--%s", row->name);
     if (row->type == OPTION_NUMBER)
         buf_printf(&accepted, "a number from 1 to %lld", (long long)row->max);
@@ -133,6 +199,8 @@ static int value_bad(const struct ctl *ctl, const struct option_row *row, const 
         buf_puts(&accepted, row->type == OPTION_CHOICE ? row->value : types[row->type].accepted);
     if (row->type == OPTION_DURATION && row->max)
         buf_printf(&accepted, ", at most %lldd", (long long)row->max / 86400000);
+    names_of_values(&names, row->type, row->value);
+    suggest(&accepted, text, buf_str(&names));
     return ctl_bad(ctl, name.ptr, text, accepted.ptr);
 }
 
@@ -159,15 +227,38 @@ static bool is_whole(const char *word, const char *name)
 /* A value after "=" may be a secret. */
 static int option_bad(const struct ctl *ctl, const struct verb *verb, const char *word)
 {
-    struct buf CLEANUP(buf_clear) accepted;
+    struct buf CLEANUP(buf_clear) accepted = BUF_INIT(4000);
+    struct buf CLEANUP(buf_clear) names = BUF_INIT(4000);
+    const struct option_row *row;
     char name[64];
-    buf_init(&accepted, 4000);
-    for (const struct option_row *row = verb->options; row->name; row++)
+    for (size_t i = 0; (row = verb_option(verb, i)); i++)
         buf_printf(&accepted, "--%s%s%s, ", row->name, *option_value(row) ? " " : "",
                    option_value(row));
     buf_puts(&accepted, "--help");
     FORMAT(name, "%.*s", (int)strcspn(word, "="), word);
+    names_of_options(&names, verb);
+    suggest(&accepted, name, buf_str(&names));
     return ctl_bad(ctl, "option", name, accepted.ptr);
+}
+
+static int words_check(const struct ctl *ctl, const struct verb *verb, const struct args *args)
+{
+    size_t k = words_of(verb);
+    for (size_t i = 0; i < args->n_names; i++) {
+        struct buf CLEANUP(buf_clear) accepted = BUF_INIT(1000);
+        struct buf CLEANUP(buf_clear) names = BUF_INIT(1000);
+        const char *text = args->names[i];
+        bool all = kinds[k].type == OPTION_TOPIC && !strcmp(text, "all");
+        if (all || text_fits(ctl, kinds[k].type, SHELLS, str_of(text)))
+            continue;
+        buf_printf(&accepted, "%s%s%s", types[kinds[k].type].accepted,
+                   kinds[k].type == OPTION_TOPIC ? " or all" : "",
+                   kinds[k].type == OPTION_CHOICE ? SHELLS : "");
+        names_of_values(&names, kinds[k].type, SHELLS);
+        suggest(&accepted, text, buf_str(&names));
+        return ctl_bad(ctl, kinds[k].name, text, accepted.ptr);
+    }
+    return CTL_OK;
 }
 
 int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **argv,
@@ -178,12 +269,12 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
     char letters[2 * sizeof(options) / sizeof(*options) + 2] = ":";
     int got, index = -1;
     *ret = (struct args){ .json = false };
-    for (size_t i = 0; (row = &verb->options[i])->name; i++) {
+    for (size_t i = 0; (row = verb_option(verb, i)); i++) {
         options[i] =
             (struct option){ row->name, row->type == OPTION_FLAG ? no_argument : required_argument,
                              NULL, row->letter ? row->letter : 256 };
         if (row->letter)
-            strncat(letters, &row->letter, 1);
+            strncat(strncat(letters, &row->letter, 1), ":", row->type != OPTION_FLAG);
         if (row->initial)
             (void)value_take(ctl, row, row->initial, ret);
     }
@@ -195,9 +286,9 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
         if (got == '?' || got == ':' || /* not the verb's, or its value is missing */
             (index >= 0 && !is_whole(word, options[index].name)))
             return option_bad(ctl, verb, word);
-        for (row = index < 0 ? verb->options : &verb->options[index];
-             got != 256 && row->letter != got;)
-            row = row->name ? row + 1 : verb->options;
+        for (size_t i = index < 0 ? 0 : (size_t)index; (row = verb_option(verb, i)); i++)
+            if (index >= 0 || row->letter == got)
+                break;
         index = -1;
         if (!value_take(ctl, row, optarg, ret))
             return value_bad(ctl, row, optarg);
@@ -205,7 +296,7 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
     ret->names = argv + optind;
     ret->n_names = (size_t)(argc - optind);
     if (ret->n_names >= verb->min && ret->n_names <= verb->max)
-        return CTL_OK;
+        return words_check(ctl, verb, ret);
     fprintf(stderr, "usage: crcrctl %s [OPTION…] %s; `crcrctl %s --help` says more\n", verb->name,
             verb->arguments, verb->name);
     return CTL_USAGE;

@@ -89,7 +89,10 @@ int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why)
 
 int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted)
 {
-    ctl_say(ctl, "%s '%s': accepted is %s", what, value, accepted);
+    if (*value)
+        ctl_say(ctl, "%s '%s': accepted is %s", what, value, accepted);
+    else
+        ctl_say(ctl, "%s: nothing is given; accepted is %s", what, accepted);
     return CTL_USAGE;
 }
 
@@ -138,6 +141,8 @@ void progress_end(void)
 
 enum err ctl_read_file(struct buf *to, const char *name, struct why *why)
 {
+    if (!*name)
+        return why_set(why, ERR_REFUSE, "no file is named; accepted is a path, or -");
     int fd = strcmp(name, "-") == 0 ? dup(STDIN_FILENO) : open(name, O_RDONLY | O_CLOEXEC);
     if (file_read(to, fd, why))
         return why_prefix(why, ERR_REFUSE, "%s", name);

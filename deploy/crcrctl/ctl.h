@@ -16,9 +16,11 @@ enum ctl_exit {
     CTL_UNREACHABLE = 3, /* Kafka, Redis or the relay did not answer */
 };
 
+#define CTL_PREFIX "crcr." /* of the topics, as long as the configuration is not known */
+
 struct ctl {
     const char *verb;
-    struct config *config;
+    struct config *config; /* NULL: not read yet */
     struct kafka_options kafka;
     struct topics topics;
 };
@@ -39,7 +41,8 @@ enum err ctl_writer(const struct ctl *ctl, enum topic topic, struct topic_writer
 void ctl_say(const struct ctl *ctl, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Prints why, and returns the exit code that fits the error. */
 int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why);
-/* Prints which argument is wrong and what is accepted. Returns CTL_USAGE. */
+/* Prints which argument is wrong, or missing when value is "", and what is accepted. Returns
+ * CTL_USAGE. */
 int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted);
 /* Writes it to stdout. */
 void ctl_put(const struct buf *text);

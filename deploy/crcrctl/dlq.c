@@ -56,7 +56,7 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
         topic = topics_find(topics, source);
         if (!topic_delay_may(delay, topic))
             return why_set(why, ERR_REFUSE, "from %s nothing goes back to '%.*s'",
-                           topics->name[delay], STR_ARG(source));
+                           topics->name[delay], STR_ARG(source.len ? source : STR_LIT("?")));
     }
     if (topic == TOPIC_RESULTS)
         return why_set(why, ERR_REFUSE,
@@ -66,7 +66,7 @@ enum err dlq_unpark(const struct topics *topics, const struct record *record, en
     if (topic != TOPIC_EVENTS && topic != TOPIC_CALLBACKS && topic != TOPIC_RECONCILE &&
         !(topic >= TOPIC_DISPATCH_L1 && topic <= TOPIC_DISPATCH_L4))
         return why_set(why, ERR_REFUSE, "it came from '%.*s', where nothing can be put back",
-                       STR_ARG(source));
+                       STR_ARG(source.len ? source : STR_LIT("?")));
     headers_copy(to, &record->headers);
     for (size_t i = 0; i < sizeof(added) / sizeof(*added); i++)
         headers_remove(to, added[i]);

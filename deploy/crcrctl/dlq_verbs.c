@@ -87,19 +87,16 @@ static void print_record(const struct record *record)
 
 /* ---- the queue ------------------------------------------------------------------------------ */
 
-/* What the arguments ask for; CTL_USAGE: a position is none. */
-static int filter_of(const struct ctl *ctl, const struct args *args, struct dlq_filter *ret)
+/* What the arguments ask for. */
+static void filter_of(const struct args *args, struct dlq_filter *ret)
 {
     *ret = (struct dlq_filter){ .class = str_of(args->class),
                                 .repo = str_of(args->repo),
                                 .delivery = str_of(args->delivery),
                                 .source = str_of(args->source),
                                 .since_ms = args->since_ms };
-    for (size_t i = 0; i < args->n_names; i++)
-        if (!dlq_position_parse(str_of(args->names[i]), &ret->positions[ret->n_positions++]))
-            return ctl_bad(ctl, "position", args->names[i],
-                           "PARTITION@OFFSET as `dlq list` shows it");
-    return CTL_OK;
+    for (size_t i = 0; i < args->n_names; i++) /* positions they are: args_parse */
+        (void)dlq_position_parse(str_of(args->names[i]), &ret->positions[ret->n_positions++]);
 }
 
 struct dlq_reading {
@@ -142,9 +139,8 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
     struct dlq_filter filter;
     struct dlq dlq;
     size_t shown = 0, resolved = 0;
-    int code = filter_of(ctl, args, &filter);
-    if (code == CTL_OK)
-        code = read_queue(ctl, &(struct dlq_reading){ .dlq = &dlq });
+    filter_of(args, &filter);
+    int code = read_queue(ctl, &(struct dlq_reading){ .dlq = &dlq });
     if (code != CTL_OK)
         return code;
     for (const struct dlq_entry *entry = NULL; (entry = dlq_next(&dlq, entry));) {
@@ -173,9 +169,8 @@ int verb_dlq_show(struct ctl *ctl, const struct args *args)
     struct dlq_filter filter;
     struct dlq dlq;
     struct dlq_reading reading = { .dlq = &dlq, .show = &filter.positions[0] };
-    int code = filter_of(ctl, args, &filter);
-    if (code == CTL_OK)
-        code = read_queue(ctl, &reading);
+    filter_of(args, &filter);
+    int code = read_queue(ctl, &reading);
     if (code != CTL_OK)
         return code;
     const struct dlq_entry *entry = dlq_find(&dlq, filter.positions[0]);
@@ -316,13 +311,11 @@ static int resolve_report(const struct resolving *r)
 static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
 {
     struct resolving r = { .ctl = ctl, .args = args, .to = to, .pace.per_second = args->rate };
-    int code = filter_of(ctl, args, &r.filter);
-    if (code != CTL_OK)
-        return code;
+    filter_of(args, &r.filter);
     if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&
         !args->since_ms)
         return ctl_bad(ctl, "arguments", "", "positions, or a filter (--since 30d: all)");
-    code = read_queue(ctl, &(struct dlq_reading){ .dlq = &r.dlq });
+    int code = read_queue(ctl, &(struct dlq_reading){ .dlq = &r.dlq });
     if (code != CTL_OK)
         return code;
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* also of one that is killed it is seen what it did */

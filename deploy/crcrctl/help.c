@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "../../common/daemon/daemon.h"
 #include "out.h"
 #include "verbs.h"
 
@@ -42,7 +43,8 @@ static void put_verb(struct buf *to, const struct verb *verb)
     buf_printf(to, "\n%s: %s\n", verb->name, verb->summary);
     if (verb->text)
         put_wrapped(to, verb->text, 0);
-    for (const struct option_row *row = verb->options; row->name; row++) {
+    const struct option_row *row;
+    for (size_t i = 0; (row = verb_option(verb, i)); i++) {
         struct buf CLEANUP(buf_clear) text;
         char name[100], letter[8] = "";
         buf_init(&text, 4000);
@@ -70,8 +72,24 @@ static bool is_named(const struct verb *verb, const char *name)
 
 static void put_usage(struct buf *to, const struct verb *verb)
 {
-    buf_printf(to, "crcrctl %s%s%s%s\n", verb->name, verb->options[0].name ? " [OPTION…]" : "",
+    buf_printf(to, "crcrctl %s%s%s%s\n", verb->name, verb_option(verb, 0) ? " [OPTION…]" : "",
                *verb->arguments ? " " : "", verb->arguments);
+}
+
+int help_no_verb(int argc, char **argv)
+{
+    struct buf CLEANUP(buf_clear) names = BUF_INIT(HELP_MAX);
+    struct buf CLEANUP(buf_clear) meant = BUF_INIT(HELP_MAX);
+    char two[200];
+    bool more = argc > 1 && *argv[1] && *argv[1] != '-';
+    FORMAT(two, "%s%s%s", argv[0], more ? " " : "", more ? argv[1] : "");
+    names_of_verbs(&names);
+    suggest(&meant, two, buf_str(&names));
+    if (!meant.len) /* the second word may be something else */
+        suggest(&meant, argv[0], buf_str(&names));
+    fprintf(stderr, "crcrctl: no verb '%s'%.*s `crcrctl help` lists all\n", two,
+            STR_ARG(meant.len ? buf_str(&meant) : STR_LIT(";")));
+    return CTL_USAGE;
 }
 
 bool help_verb(struct buf *to, const char *name)
@@ -90,7 +108,7 @@ bool help_verb(struct buf *to, const char *name)
 
 void help_all(struct buf *to)
 {
-    buf_puts(to, "usage: crcrctl VERB …; `crcrctl VERB --help` says more\n\n");
+    buf_puts(to, "usage: crcrctl VERB …; `crcrctl help VERB` says more\n\n");
     for (size_t i = 0; i < n_verbs; i++)
         buf_printf(to, "  %-16s %s\n", verbs[i].name, verbs[i].summary);
     buf_puts(to, "\n" ENVIRONMENT "\n" EXIT_CODES "\n");
@@ -123,7 +141,8 @@ void help_manual(struct buf *to)
             buf_puts(to, ".PP\n");
             put_roff(to, verbs[i].text);
         }
-        for (const struct option_row *row = verbs[i].options; row->name; row++) {
+        const struct option_row *row;
+        for (size_t k = 0; (row = verb_option(&verbs[i], k)); k++) {
             struct buf CLEANUP(buf_clear) text;
             buf_init(&text, 4000);
             option_text(&text, row);
@@ -131,32 +150,6 @@ void help_manual(struct buf *to)
             put_roff(to, text.ptr);
         }
     }
-}
-
-/* ---- completion ----------------------------------------------------------------------------- */
-
-void help_completion(struct buf *to)
-{
-    const char *second;
-    buf_puts(to, "# bash completion, made by `crcrctl completion`\n_crcrctl() {\n"
-                 "    local words=; case \"${COMP_WORDS[*]:1:COMP_CWORD-1} \" in\n");
-    for (size_t i = 0; i < n_verbs; i++) {
-        buf_printf(to, "    '%s '*) words='", verbs[i].name);
-        for (const struct option_row *row = verbs[i].options; row->name; row++)
-            buf_printf(to, "--%s ", row->name);
-        buf_puts(to, "--help' ;;\n");
-    }
-    for (size_t i = 0; i < n_verbs; i++)
-        if ((second = strchr(verbs[i].name, ' '))) /* one of "dlq list", "dlq show", … */
-            buf_printf(to, "    '%.*s '*) words+='%s ' ;;&\n", (int)(second - verbs[i].name),
-                       verbs[i].name, second + 1);
-    buf_puts(to, "    ' ') words='");
-    for (size_t i = 0; i < n_verbs; i++)
-        buf_printf(to, "%.*s ", (int)strcspn(verbs[i].name, " "), verbs[i].name);
-    buf_puts(to,
-             "' ;;\n    esac\n"
-             "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\")"
-             "\n}\ncomplete -o default -F _crcrctl crcrctl\n");
 }
 
 /* ---- the verbs that print them --------------------------------------------------------------- */
@@ -173,7 +166,7 @@ static int text_print(void (*write)(struct buf *to))
 int verb_config(struct ctl *ctl, const struct args *args)
 {
     return args->markdown ? text_print(config_markdown)
-                          : ctl_bad(ctl, "config", "", "--markdown, the only form that there is");
+                          : ctl_bad(ctl, "form", "", "--markdown, the only one that there is");
 }
 
 int verb_manual(struct ctl *ctl, const struct args *args)
@@ -183,9 +176,49 @@ int verb_manual(struct ctl *ctl, const struct args *args)
     return text_print(help_manual);
 }
 
-int verb_completion(struct ctl *ctl, const struct args *args)
+int verb_help(struct ctl *ctl, const struct args *args)
+{
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(HELP_MAX);
+    char name[200];
+    (void)ctl;
+    FORMAT(name, "%s%s%s", args->n_names ? args->names[0] : "", args->n_names > 1 ? " " : "",
+           args->n_names > 1 ? args->names[1] : "");
+    if (!*name)
+        help_all(&text);
+    else if (!help_verb(&text, name))
+        return help_no_verb((int)args->n_names, args->names);
+    ctl_put(&text);
+    return CTL_OK;
+}
+
+int verb_version(struct ctl *ctl, const struct args *args)
 {
     (void)ctl;
     (void)args;
-    return text_print(help_completion);
+    printf("crcrctl %s\n", daemon_version());
+    return CTL_OK;
+}
+
+/* Each asks `crcrctl __complete`, which goes by the table. */
+int verb_completion(struct ctl *ctl, const struct args *args)
+{
+    static const char *const scripts[] = {
+        "# bash completion of crcrctl\n_crcrctl() {\n"
+        "    mapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" __complete "
+        "\"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n}\n"
+        "complete -o default -F _crcrctl crcrctl\n",
+        "#compdef crcrctl\n_crcrctl() {\n"
+        "    local -a found=(${(f)\"$($words[1] __complete \"${(@)words[2,CURRENT]}\" "
+        "2>/dev/null)\"})\n"
+        "    if (( $#found )); then compadd -a found; else _files; fi\n}\n"
+        "if [[ $funcstack[1] == _crcrctl ]]; then _crcrctl; else compdef _crcrctl crcrctl; fi\n",
+        "# fish completion of crcrctl\nfunction __crcrctl\n    set -l words (commandline -opc)\n"
+        "    set -l now (commandline -ct)\n"
+        "    $words[1] __complete $words[2..-1] \"$now\" 2>/dev/null\nend\n"
+        "complete -c crcrctl -a '(__crcrctl)'\n",
+    };
+    const char *shell = args->n_names ? args->names[0] : "bash";
+    (void)ctl;
+    fputs(scripts[*shell == 'b' ? 0 : *shell == 'z' ? 1 : 2], stdout);
+    return CTL_OK;
 }

@@ -415,7 +415,7 @@ int verb_levels(struct ctl *ctl, const struct args *args)
     struct buf CLEANUP(buf_clear) text = BUF_INIT(TEXT_MAX);
     struct why why;
     if (args->dry_run && !args->apply)
-        return ctl_bad(ctl, "--dry-run", "", "with --apply");
+        return ctl_bad(ctl, "--dry-run", "without --apply", "--apply --dry-run");
     r.jobs = levels_new();
     enum err err = fill(ctl, &r, &why);
     if (!err) {

@@ -219,8 +219,6 @@ int verb_probe(struct ctl *ctl, const struct args *args)
     struct demotions *prs = NULL;
     struct why why;
     buf_init(&text, TEXT_MAX);
-    if (!repo_valid(f.repo))
-        return ctl_bad(ctl, "repository", args->names[0], "OWNER/REPO");
     enum err err = ask_topics(ctl, &past, &f, &why);
     if (err) {
         allowlist_read_clear(&past);

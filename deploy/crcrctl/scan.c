@@ -38,6 +38,10 @@ static enum err read_all(struct scan *s, const struct ctl *ctl, struct topic_fol
         } else if (!idle(s, follower, &reported)) {
             break;
         }
+        if (s->all_read && topic_follower_caught_up(follower)) {
+            s->all_read(opaque);
+            s->all_read = NULL;
+        }
         size_t n = topic_follower_behind(follower, STALL_MS, &first);
         if (!n) /* others may go on, and new records come: that ends nothing */
             continue;

@@ -14,6 +14,8 @@ struct scan {
     bool follow;     /* goes on with new records, until a signal */
     bool quiet;      /* shows no progress. Otherwise call progress_end before you print */
     size_t read;     /* records so far */
+    /* With follow: called once, when all that was there at the start is read. NULL: nothing is. */
+    void (*all_read)(void *opaque);
 };
 #define SCAN(topic) (1u << (topic))
 

@@ -104,7 +104,8 @@ int verb_score(struct ctl *ctl, const struct args *args)
     int code;
     clock_format(clock_wall_ms(), today);
     if (args->items == (args->n_names > 0))
-        return ctl_bad(ctl, "arguments", "", "one of FILE and --items");
+        return ctl_bad(ctl, "arguments", args->items ? "FILE and --items" : "",
+                       "one of FILE and --items");
     for (int i = 0; args->items && i < SCORE_ITEMS; i++)
         printf("%-28s  0 to %2d%s\n", score_rules[i].name, score_rules[i].max,
                score_rules[i].p0 ? "  P0" : "");

@@ -23,8 +23,11 @@ struct tail {
     unsigned shows; /* of enum summary_shows */
     struct filter filter;
     struct scan scan;
+    int64_t until_ms; /* 0: no end */
+    size_t last;      /* only so many are printed of what was there; 0: all */
+    bool holds;       /* what is read now, to put it in order */
     struct tail_line *held;
-    size_t n_held, cap_held;
+    size_t n_held, cap_held, n_read;
 };
 
 static int by_time(const void *left, const void *right)
@@ -35,16 +38,31 @@ static int by_time(const void *left, const void *right)
     return (a->n > b->n) - (a->n < b->n);
 }
 
-static void print_held(struct tail *a)
+/* Puts them in order, and forgets all but the last. */
+static void sort_held(struct tail *a)
 {
+    size_t old = a->last && a->n_held > a->last ? a->n_held - a->last : 0;
     if (a->n_held)
         qsort(a->held, a->n_held, sizeof(*a->held), by_time);
+    for (size_t i = 0; i < a->n_held; i++)
+        if (i < old)
+            free(a->held[i].text);
+        else
+            a->held[i - old] = a->held[i];
+    a->n_held -= old;
+}
+
+static void print_held(void *opaque)
+{
+    struct tail *a = opaque;
+    sort_held(a);
     progress_end();
     for (size_t i = 0; i < a->n_held; i++) {
         puts(a->held[i].text);
         free(a->held[i].text);
     }
     a->n_held = 0;
+    a->holds = !a->scan.follow;
     fflush(stdout);
 }
 
@@ -55,24 +73,27 @@ static bool record_print(void *opaque, const struct record *record)
     struct buf CLEANUP(buf_clear) line;
     buf_init(&line, LINE_MAX);
     summary_of(&s, &tail->ctl->topics, record);
-    if (!filter_matches(&tail->filter, &s))
+    if (!filter_matches(&tail->filter, &s) ||
+        (tail->until_ms && record->timestamp_ms >= tail->until_ms))
         return true;
     if (tail->json)
         summary_json(&line, &s);
     else
         summary_line(&line, &s, tail->shows);
-    if (tail->scan.follow) {
+    if (!tail->holds) {
         printf("%.*s\n", STR_ARG(buf_str(&line)));
         return !ferror(stdout);
     }
-    if (tail->n_held == HELD_MAX)
+    if (tail->last && tail->n_held == 2 * tail->last)
+        sort_held(tail);
+    else if (tail->n_held == HELD_MAX)
         print_held(tail);
     if (tail->n_held == tail->cap_held) {
         tail->cap_held = tail->cap_held ? 2 * tail->cap_held : 256;
         tail->held = mem_resize(tail->held, tail->cap_held, sizeof(*tail->held));
     }
-    tail->held[tail->n_held] = (struct tail_line){ s.at_ms, tail->n_held, str_dup(buf_str(&line)) };
-    tail->n_held++;
+    tail->held[tail->n_held++] =
+        (struct tail_line){ s.at_ms, tail->n_read++, str_dup(buf_str(&line)) };
     return !ferror(stdout);
 }
 
@@ -80,6 +101,9 @@ int verb_tail(struct ctl *ctl, const struct args *args)
 {
     struct tail tail = { .ctl = ctl,
                          .json = args->json,
+                         .until_ms = args->until_ms,
+                         .last = (size_t)args->lines,
+                         .holds = !args->follow || args->lines,
                          .filter = { .delivery = str_of(args->delivery),
                                      .repo = str_of(args->repo),
                                      .pr = args->pr,
@@ -87,19 +111,22 @@ int verb_tail(struct ctl *ctl, const struct args *args)
                          .scan = { .from_ms = args->since_ms, .follow = args->follow } };
     struct scan *scan = &tail.scan;
     struct why why;
+    if (args->follow && args->until_ms)
+        return ctl_bad(ctl, "--until", "with --follow", "one of them");
     if (!args->n_names)
         scan->topics =
             SCAN(TOPIC_EVENTS) | SCAN(TOPIC_DISPATCHES) | SCAN(TOPIC_CALLBACKS) | SCAN(TOPIC_DLQ);
     for (size_t i = 0; i < args->n_names; i++) {
         enum topic topic = args_topic(ctl, args->names[i]);
-        bool all = !strcmp(args->names[i], "all");
-        if (topic == TOPIC_COUNT && !all)
-            return ctl_bad(ctl, "topic", args->names[i], ARGS_TOPICS " or all");
-        scan->topics |= all ? ~0u : SCAN(topic);
+        scan->topics |= topic == TOPIC_COUNT ? ~0u : SCAN(topic); /* all */
     }
     /* What one looks for by name may have come already. */
-    if (args->follow && !args->since_ms && !args->delivery && !args->pr)
+    bool any = !args->delivery && !args->pr && !args->repo && !args->tier && !args->until_ms;
+    if (args->lines && !args->since_ms && any)
+        scan->from_ms = FOLLOW_LAST(args->lines);
+    else if (args->follow && !args->since_ms && !args->delivery && !args->pr && !args->lines)
         scan->from_ms = FOLLOW_END;
+    scan->all_read = args->follow && args->lines ? print_held : NULL;
     scan->quiet = scan->follow; /* then the lines themselves show it */
     tail.shows = (scan->follow ? 0 : SUMMARY_DATE) | (args->delivery ? 0 : SUMMARY_DELIVERY) |
                  (ctl_color(stdout) ? SUMMARY_COLOR : 0);

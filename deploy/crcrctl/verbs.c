@@ -21,12 +21,14 @@
 #define MANY 1000
 
 /* Options that several verbs have. */
-#define JSON     OPT("json", FLAG, json, "print JSON")
-#define PR       OPT("pr", NUMBER, pr, "only of this pull request", .max = INT32_MAX)
-#define DELIVERY OPT("delivery", DELIVERY, delivery, "only of this delivery")
+#define JSON OPT("json", FLAG, json, "print JSON")
+#define PR   OPT("pr", NUMBER, pr, "only of this pull request", .max = INT32_MAX)
+#define DELIVERY                                                                                   \
+    OPT("delivery", DELIVERY, delivery, "only of this delivery, or the one that begins so")
 #define REPO                                                                                       \
     OPT("repo", REPO, repo, "only of this downstream, also records that are for others besides")
 #define SINCE   OPT("since", TIME, since_ms, "only from this moment on")
+#define UNTIL   OPT("until", TIME, until_ms, "only what was written before this moment")
 #define DRY_RUN OPT("dry-run", FLAG, dry_run, "say what would be done; write nothing")
 #define RATE    OPT("rate", RATE, rate, "at most so many records a second")
 #define DLQ_FILTER                                                                                 \
@@ -45,10 +47,14 @@ const struct verb verbs[] = {
          OPT("follow", FLAG, follow,
              "go on with what comes; starts now, with --delivery or --pr at the beginning",
              .letter = 'f'),
-         JSON, SINCE, DELIVERY, PR, REPO, OPT("tier", NUMBER, tier, "only of this tier", .max = 4)),
+         JSON, SINCE, UNTIL, DELIVERY, PR, REPO,
+         OPT("tier", NUMBER, tier, "only of this tier", .max = 4),
+         OPT("lines", NUMBER, lines, "the last N of what is there; with --follow, before the rest",
+             .max = 100000, .letter = 'n')),
     VERB("trace", trace, KAFKA, "[DELIVERY]", 0, 1,
          "every step of one event, and where each downstream is",
-         "One of DELIVERY and --pr. Shows each step with the time since the one before, where each "
+         "One of DELIVERY, or how it begins, and --pr. Shows each step with the time since the one "
+         "before, where each "
          "downstream is and why, and, when REDIS_ENDPOINT is set, the check runs and on-call "
          "comments at GitHub. A task record is for up to 16 downstreams. Reads the topics from an "
          "hour before the delivery came, if Redis or events knows that, else (and with --pr) all.",
@@ -106,7 +112,7 @@ const struct verb verbs[] = {
          "claim is kept for 7 days.",
          "1 nothing like that is there or some are left, 3 Kafka does not answer",
          OPT("topic", CHOICE, topic, "which topic", .value = "events|callbacks"), DELIVERY, PR,
-         SINCE, OPT("until", TIME, until_ms, "only what was written before this moment"),
+         SINCE, UNTIL,
          OPT("again", FLAG, again,
              "dispatch all the same: claims, CRCR_MAX_EVENT_AGE and newer events of the pull "
              "request do not count; asks first"),
@@ -153,7 +159,8 @@ const struct verb verbs[] = {
          "GROUP is crcr-router, crcr-l1 …; default all. Counts records: one of dispatch.l1 … "
          "dispatch.l4 holds up to 16 tasks.",
          KAFKA_CODES, JSON,
-         OPT("partitions", FLAG, partitions, "each partition, not only each topic")),
+         OPT("partitions", FLAG, partitions, "each partition, not only each topic"),
+         OPT("watch", FLAG, watch, "again every 2 s, until Ctrl-C", .letter = 'w')),
     VERB("topics create", topics_create, KAFKA, "", 0, 0, "make the topics",
          "Makes what is missing, raises retention and message size where the file has more, and "
          "names what else differs.",
@@ -217,7 +224,12 @@ const struct verb verbs[] = {
          OPT("markdown", FLAG, markdown, "as Markdown; there is no other form yet")),
     VERB("manual", manual, NOTHING, "", 0, 0, "this help as a manual page",
          "crcrctl manual | man -l -", NULL, NONE),
-    VERB("completion", completion, NOTHING, "", 0, 0, "completion for bash",
-         "source <(crcrctl completion)", NULL, NONE),
+    VERB("completion", completion, NOTHING, "[" SHELLS "]", 0, 1, "completion for a shell",
+         "Of verbs, options, topics and groups. bash: source <(crcrctl completion bash); zsh: the "
+         "same with zsh, after compinit; fish: crcrctl completion fish | source",
+         NULL, NONE),
+    VERB("help", help, NOTHING, "[VERB]", 0, 2, "this list, or all of one verb",
+         "The same as --help, and --help after a verb.", NULL, NONE),
+    VERB("version", version, NOTHING, "", 0, 0, "the version of this program", NULL, NULL, NONE),
 };
 const size_t n_verbs = sizeof(verbs) / sizeof(*verbs);

@@ -182,6 +182,8 @@ def test_every_verb_has_help(ctl):
     assert len(listed) >= 7
     for verb in listed:
         assert ctl(verb, "--help").stdout.startswith(f"usage: crcrctl {verb}")
+        assert ctl("help", verb).stdout == ctl(verb, "--help").stdout
+    assert ctl("help").stdout == ctl("--help").stdout and ctl("help", "dlq", "list").stdout == ctl("dlq", "list", "--help").stdout
 
 
 # ---- tail, trace, lag ---------------------------------------------------------------------------------

@@ -65,13 +65,23 @@ def test_crcrctl_has_its_manual_page_and_its_completion(installed):
     share = installed / PREFIX.lstrip("/") / "share"
     assert ".SS crcrctl dlq replay " in (share / "man/man1/crcrctl.1").read_text()
 
+    bash = (share / "bash-completion/completions/crcrctl").read_text()
+    assert bash == run(BIN / "crcrctl", "completion")
+    assert (share / "zsh/vendor-completions/_crcrctl").read_text().startswith("#compdef crcrctl\n")
+    assert "complete -c crcrctl " in (share / "fish/vendor_completions.d/crcrctl.fish").read_text()
+
     def completed(*words):
         line = " ".join(f"'{word}'" for word in words)
         return run("bash", "-c", f"source {share}/bash-completion/completions/crcrctl; COMP_WORDS=({line}); "
-                   f"COMP_CWORD={len(words) - 1}; _crcrctl; echo \"${{COMPREPLY[@]}}\"", cwd="/").split()
+                   f"COMP_CWORD={len(words) - 1}; _crcrctl; echo \"${{COMPREPLY[@]}}\"", cwd="/",
+                   env={**os.environ, "PATH": f"{share.parent}/bin:{os.environ['PATH']}"}).split()
     assert completed("crcrctl", "re") == ["replay", "rebuild-hud", "redeliver"]
     assert completed("crcrctl", "dlq", "") == ["list", "show", "replay", "drop"]
     assert completed("crcrctl", "dlq", "replay", "--d") == ["--dry-run", "--delivery"]
+    assert completed("crcrctl", "tail", "-f", "dispatch") == [*(f"dispatch.l{tier}" for tier in (1, 2, 3, 4)), "dispatches"]
+    assert completed("crcrctl", "lag", "--json", "crcr-fo") == ["crcr-fold", "crcr-forward"]
+    assert completed("crcrctl", "dlq", "list", "--class", "p") == ["poison"]
+    assert completed("crcrctl", "allowlist", "check", "") == [], "files, which bash knows"
 
 
 def test_units_start_installed_programs_and_name_installed_files(installed):

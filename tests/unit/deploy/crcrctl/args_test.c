@@ -147,36 +147,153 @@ static void every_default_is_a_value_that_is_accepted(void **state)
             buf_init(&said, 10000);
             buf_printf(&line, "%s --%s %s", verbs[i].name, row->name, row->initial);
             for (size_t k = 0; k < verbs[i].min; k++)
-                buf_puts(&line, " x");
+                buf_puts(&line, verb_words(&verbs[i]) == OPTION_REPO ? " org/x" : " x");
             if (parse(line.ptr, &a, &said) != CTL_OK)
                 fail_msg("%s: %s", line.ptr, said.ptr);
         }
 }
 
+/* What the shells would offer for the last word of the line, in one text. */
+static void completed(struct buf *to, const char *line)
+{
+    static char words[400], *argv[WORDS_MAX + 1];
+    int argc = 0;
+
+    assert_true(str_copy(words, sizeof(words), str_of(line)));
+    for (char *word = words, *end; word && argc < WORDS_MAX; word = end) {
+        if ((end = strchr(word, ' ')))
+            *end++ = '\0';
+        argv[argc++] = word;
+    }
+    complete(to, argc, argv);
+}
+
+static void assert_completed(const char *line, const char *wanted)
+{
+    struct buf CLEANUP(buf_clear) to = BUF_INIT(10000);
+
+    completed(&to, line);
+    if (!str_is(buf_str(&to), wanted))
+        fail_msg("%s: %s", line, buf_str(&to).ptr);
+}
+
+static void completion_goes_by_what_stands_before(void **state)
+{
+    (void)state;
+    assert_completed("dl", "dlq\n");
+    assert_completed("dlq dr", "drop\n");
+    assert_completed("help dlq s", "show\n");
+    assert_completed("nonsense ta", "");
+    assert_completed("nonsense more ta", "");
+    assert_completed("tail --t", "--tier\n");
+    assert_completed("tail ev", "events\n");
+    assert_completed("tail --json callbacks dl", "dlq\n");
+    assert_completed("tail --pr ev", "");
+    assert_completed("lag crcr-ro", "crcr-router\n");
+    assert_completed("dlq list --class ref", "refused\n");
+    assert_completed("dlq list --source reco", "reconcile\n");
+    assert_completed("completion z", "zsh\n");
+    assert_completed("allowlist check a", "");
+}
+
+static void assert_suggested(const char *word, const char *names, const char *wanted)
+{
+    struct buf CLEANUP(buf_clear) to = BUF_INIT(1000);
+
+    suggest(&to, word, str_of(names));
+    assert_string_equal(buf_str(&to).len ? to.ptr : "", wanted);
+}
+
+static void the_nearest_names_are_suggested_up_to_two_letters_off(void **state)
+{
+    static const char names[] = "tail\ntrace\nreplay\nrebuild-hud\nredeliver\nlag\n";
+
+    (void)state;
+    assert_suggested("tial", names, "; did you mean tail?");
+    assert_suggested("tai", names, "; did you mean tail?");
+    assert_suggested("trase", names, "; did you mean trace?");
+    assert_suggested("re", names, "; did you mean replay, rebuild-hud or redeliver?");
+    assert_suggested("rely", names, "; did you mean replay?");
+    assert_suggested("redelivery", names, "; did you mean redeliver?");
+    assert_suggested("nonsense", names, "");
+    assert_suggested("xy", names, "");
+    assert_suggested("", names, "");
+    assert_suggested("tail", "", "");
+}
+
+static void what_is_meant_is_said_of_options_choices_topics_and_groups(void **state)
+{
+    static const char *const rows[][2] = {
+        { "tail --folow", "did you mean --follow?" },
+        { "tail --delivry x", "did you mean --delivery?" },
+        { "tail event", "did you mean events?" },
+        { "tail dispatch.l", "did you mean dispatch.l1, dispatch.l2, dispatch.l3 or dispatch.l4?" },
+        { "lag crcr-fould", "did you mean crcr-fold?" },
+        { "dlq list --class poisn", "did you mean poison?" },
+        { "dlq list --source dispatchs", "did you mean dispatches?" },
+        { "completion zhs", "did you mean zsh?" },
+        { "dlq show 3-17", "PARTITION@OFFSET" },
+        { "probe org", "repository 'org'" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        assert_refused(rows[i][0], rows[i][1]);
+}
+
+static void before_the_configuration_a_topic_or_group_may_have_any_prefix(void **state)
+{
+    static const char *const lines[] = { "tail staging.events crcr.dlq dlq all",
+                                         "lag staging-router crcr-router",
+                                         "dlq list --source staging.dispatch.l1" };
+    struct buf CLEANUP(buf_clear) said = BUF_INIT(10000);
+    struct args a;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+        assert_int_equal(parse(lines[i], &a, &said), CTL_OK);
+}
+
+static void no_message_has_empty_quotes(void **state)
+{
+    static const char *const lines[] = {
+        "tail --delivery=",  "tail --repo=", "tail --since=",
+        "dlq list --class=", "tail --tier=", "dlq replay --rate="
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+        assert_refused(lines[i], ": nothing is given; accepted is ");
+}
+
 static void help_manual_and_completion_have_every_verb_and_option(void **state)
 {
     struct buf CLEANUP(buf_clear) manual;
-    struct buf CLEANUP(buf_clear) completion;
     struct buf CLEANUP(buf_clear) all;
 
     (void)state;
     buf_init(&manual, 1u << 20);
-    buf_init(&completion, 1u << 20);
     buf_init(&all, 1u << 20);
     help_manual(&manual);
-    help_completion(&completion);
     help_all(&all);
     for (size_t i = 0; i < n_verbs; i++) {
         struct buf CLEANUP(buf_clear) help;
         buf_init(&help, 1u << 20);
         assert_true(help_verb(&help, verbs[i].name));
         assert_non_null(strstr(all.ptr, verbs[i].summary));
-        assert_non_null(strstr(completion.ptr, verbs[i].name));
+        struct buf CLEANUP(buf_clear) offered = BUF_INIT(10000);
+        char line[100];
+        snprintf(line, sizeof(line), "%s", verbs[i].name);
+        completed(&offered, line);
+        snprintf(line, sizeof(line), "%s --", verbs[i].name);
+        completed(&offered, line);
+        const char *last = strrchr(verbs[i].name, ' ');
+        assert_non_null(strstr(offered.ptr, last ? last + 1 : verbs[i].name));
         for (const struct option_row *row = verbs[i].options; row->name; row++) {
             char option[40];
             snprintf(option, sizeof(option), "--%s", row->name);
             assert_non_null(strstr(help.ptr, option));
-            assert_non_null(strstr(completion.ptr, option));
+            assert_non_null(strcmp(verbs[i].name, "help") ? strstr(offered.ptr, option) : option);
             snprintf(option, sizeof(option), ".TP\n\\-\\-%s ", row->name);
             assert_non_null(strstr(manual.ptr, option));
         }
@@ -241,6 +358,11 @@ int main(void)
         cmocka_unit_test(an_unknown_option_says_which_there_are),
         cmocka_unit_test(too_few_and_too_many_arguments_are_refused_with_the_usage),
         cmocka_unit_test(every_default_is_a_value_that_is_accepted),
+        cmocka_unit_test(completion_goes_by_what_stands_before),
+        cmocka_unit_test(the_nearest_names_are_suggested_up_to_two_letters_off),
+        cmocka_unit_test(what_is_meant_is_said_of_options_choices_topics_and_groups),
+        cmocka_unit_test(before_the_configuration_a_topic_or_group_may_have_any_prefix),
+        cmocka_unit_test(no_message_has_empty_quotes),
         cmocka_unit_test(help_manual_and_completion_have_every_verb_and_option),
         cmocka_unit_test(the_readme_has_each_verb_as_the_table_says_it),
         cmocka_unit_test(the_readme_names_no_option_that_is_not_there),
