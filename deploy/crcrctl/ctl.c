@@ -1,6 +1,7 @@
 #include "ctl.h"
 
 #include <fcntl.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -94,6 +95,14 @@ int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const ch
     else
         ctl_say(ctl, "%s: nothing is given; accepted is %s", what, accepted);
     return CTL_USAGE;
+}
+
+void ctl_json(struct json_t *document)
+{
+    progress_end();
+    json_dumpf(document, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(document);
 }
 
 void ctl_put(const struct buf *text)

@@ -44,6 +44,9 @@ int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why);
 /* Prints which argument is wrong, or missing when value is "", and what is accepted. Returns
  * CTL_USAGE. */
 int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted);
+/* Prints the document on a line of its own, and frees it. */
+struct json_t;
+void ctl_json(struct json_t *document);
 /* Writes it to stdout. */
 void ctl_put(const struct buf *text);
 /* Appends the file ("-": standard input) to `to`. ERR_REFUSE: it cannot be read, or does not fit

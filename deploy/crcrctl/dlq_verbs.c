@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
+#include "../../common/base/json_text.h"
 #include "dlq.h"
 #include "out.h"
 #include "repos.h"
@@ -61,28 +62,40 @@ static void print_entry(const struct dlq_entry *e, bool json, const struct topic
 
 /* All of one record: headers, and its body: pretty when it is JSON, else as it is; either way
  * harmless. */
-static void print_record(const struct record *record)
+static void put_record(struct buf *text, const struct record *record, struct str pretty)
 {
-    struct str body = record->value;
-    struct buf CLEANUP(buf_clear) text;
-    buf_init(&text, TEXT_MAX);
-    buf_puts(&text, "key: ");
-    clean_line(&text, record->key);
-    buf_putc(&text, '\n');
+    buf_puts(text, "key: ");
+    clean_line(text, record->key);
+    buf_putc(text, '\n');
     for (size_t i = 0; i < record->headers.n; i++) {
-        clean_line(&text, record->headers.at[i].name);
-        buf_puts(&text, ": ");
-        clean_line(&text, record->headers.at[i].value);
-        buf_putc(&text, '\n');
+        clean_line(text, record->headers.at[i].name);
+        buf_puts(text, ": ");
+        clean_line(text, record->headers.at[i].value);
+        buf_putc(text, '\n');
     }
-    buf_printf(&text, "body: %zu bytes\n\n", body.len);
-    json_t *document = body.len ? json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL) : NULL;
-    char *pretty = document ? json_dumps(document, JSON_INDENT(2)) : NULL;
-    clean_text(&text, pretty ? str_of(pretty) : body);
-    buf_putc(&text, '\n');
-    ctl_put(&text);
-    free(pretty);
-    json_decref(document);
+    buf_printf(text, "body: %zu bytes\n\n", record->value.len);
+    clean_text(text, pretty.ptr ? pretty : record->value);
+    buf_putc(text, '\n');
+}
+
+/* The same as an object that is not closed; a body that is no JSON is a text in it. */
+static void record_put_json(struct buf *text, const struct record *record, struct str pretty)
+{
+    buf_putc(text, '{');
+    json_put_text(text, "key", record->key);
+    json_put_begin(text, "headers", '{');
+    for (size_t i = 0; i < record->headers.n; i++) {
+        json_put_comma(text);
+        json_text_put(text, record->headers.at[i].name);
+        buf_putc(text, ':');
+        json_text_put(text, record->headers.at[i].value);
+    }
+    buf_putc(text, '}');
+    json_put_name(text, "body");
+    if (pretty.ptr)
+        buf_put(text, pretty);
+    else
+        json_text_put(text, record->value);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------ */
@@ -102,7 +115,8 @@ static void filter_of(const struct args *args, struct dlq_filter *ret)
 struct dlq_reading {
     struct dlq *dlq;
     const struct dlq_position *show; /* the record to print; NULL: none */
-    bool shown;
+    bool json;
+    struct buf shown; /* empty: it has not come */
 };
 
 static bool collect(void *opaque, const struct record *record)
@@ -111,8 +125,12 @@ static bool collect(void *opaque, const struct record *record)
     dlq_add(r->dlq, dlq_position_of(record), record->timestamp_ms, record->key, &record->headers);
     if (r->show && record->at.partition == r->show->partition &&
         record->at.offset == r->show->offset) {
-        print_record(record);
-        r->shown = true;
+        struct str body = record->value;
+        json_t *document = body.len ? json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL) : NULL;
+        char *pretty = json_dumps(document, r->json ? JSON_COMPACT : JSON_INDENT(2));
+        (r->json ? record_put_json : put_record)(&r->shown, record, str_of(pretty));
+        free(pretty);
+        json_decref(document);
     }
     return true;
 }
@@ -168,18 +186,25 @@ int verb_dlq_show(struct ctl *ctl, const struct args *args)
 {
     struct dlq_filter filter;
     struct dlq dlq;
-    struct dlq_reading reading = { .dlq = &dlq, .show = &filter.positions[0] };
+    struct dlq_reading reading = {
+        .dlq = &dlq, .show = &filter.positions[0], .json = args->json, .shown.max = TEXT_MAX
+    };
     filter_of(args, &filter);
     int code = read_queue(ctl, &reading);
     if (code != CTL_OK)
         return code;
     const struct dlq_entry *entry = dlq_find(&dlq, filter.positions[0]);
-    if (reading.shown) {
-        printf("state: %s\n", entry ? dlq_state_name(entry->state) : "a resolution itself");
+    if (reading.shown.len) {
+        const char *state = entry ? dlq_state_name(entry->state) : "a resolution itself";
+        if (args->json)
+            json_put_string(&reading.shown, "state", state);
+        ctl_put(&reading.shown);
+        printf(args->json ? "}\n" : "state: %s\n", state);
     } else {
         ctl_say(ctl, "nothing is there, or it is older than 30 days");
         code = CTL_PROBLEM;
     }
+    buf_clear(&reading.shown);
     dlq_clear(&dlq);
     return code;
 }
@@ -242,11 +267,14 @@ static enum err resolve_one(struct resolving *r, const struct dlq_entry *entry,
     }
     if (err)
         return err;
+    struct dlq_entry done = *entry;
+    done.state = r->args->json && r->writer ? r->to : DLQ_OPEN;
     progress_end();
-    printf("%s%s%s%s  ", r->writer ? "" : "would be ", dlq_state_name(r->to),
-           r->to == DLQ_REPLAYED ? " to " : "",
-           r->to == DLQ_REPLAYED ? topic_base_name(target) : "");
-    print_entry(entry, false, &r->ctl->topics);
+    if (!r->args->json)
+        printf("%s%s%s%s  ", r->writer ? "" : "would be ", dlq_state_name(r->to),
+               r->to == DLQ_REPLAYED ? " to " : "",
+               r->to == DLQ_REPLAYED ? topic_base_name(target) : "");
+    print_entry(&done, r->args->json, &r->ctl->topics);
     return OK;
 }
 
@@ -294,9 +322,15 @@ static int resolve_report(const struct resolving *r)
     size_t left = r->chosen - r->done - r->unfit;
     bool nothing = !r->chosen && !r->resolved_before;
     int code = CTL_OK;
-    printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
-           r->args->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before, r->unfit,
-           r->args->dry_run ? " (dry run: nothing was written)" : "");
+    if (r->args->json)
+        ctl_json(json_pack("{s:I, s:s, s:I, s:I, s:I, s:b}", "done", (json_int_t)r->done, "state",
+                           dlq_state_name(r->to), "resolved_before", (json_int_t)r->resolved_before,
+                           "cannot", (json_int_t)r->unfit, "left", (json_int_t)left, "dry_run",
+                           (int)r->args->dry_run));
+    else
+        printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
+               r->args->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before,
+               r->unfit, r->args->dry_run ? " (dry run: nothing was written)" : "");
     if (r->err)
         code = ctl_fail(r->ctl, r->err, &r->why);
     if (left)

@@ -1,3 +1,4 @@
+#include <jansson.h>
 #include <string.h>
 
 #include "../../common/daemon/daemon.h"
@@ -165,8 +166,14 @@ static int text_print(void (*write)(struct buf *to))
 
 int verb_config(struct ctl *ctl, const struct args *args)
 {
-    return args->markdown ? text_print(config_markdown)
-                          : ctl_bad(ctl, "form", "", "--markdown, the only one that there is");
+    if (!args->json)
+        return args->markdown ? text_print(config_markdown)
+                              : ctl_bad(ctl, "form", "", "--markdown or --json");
+    for (size_t i = 0; i < config_n_properties; i++)
+        ctl_json(json_pack("{s:s, s:s?, s:b, s:s}", "name", config_properties[i].name, "default",
+                           config_properties[i].fallback, "secret", config_properties[i].secret,
+                           "meaning", config_properties[i].help));
+    return CTL_OK;
 }
 
 int verb_manual(struct ctl *ctl, const struct args *args)
@@ -194,8 +201,10 @@ int verb_help(struct ctl *ctl, const struct args *args)
 int verb_version(struct ctl *ctl, const struct args *args)
 {
     (void)ctl;
-    (void)args;
-    printf("crcrctl %s\n", daemon_version());
+    if (args->json)
+        ctl_json(json_pack("{s:s}", "version", daemon_version()));
+    else
+        printf("crcrctl %s\n", daemon_version());
     return CTL_OK;
 }
 

@@ -1,5 +1,7 @@
 /* `crcrctl levels`: who is ready for L3, who is not good enough to stay there, and what follows. */
+#include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/base/mem.h"
@@ -423,7 +425,12 @@ int verb_levels(struct ctl *ctl, const struct args *args)
             err = put_pull_request(&r, args->pull_request, &text, &why);
         else
             (args->json ? report_put_json : put_text)(&r, &text);
-        ctl_put(&text);
+        const char *body = !err && args->pull_request ? strstr(text.ptr, "\n\n") : NULL;
+        if (body && args->json)
+            ctl_json(json_pack("{s:s%, s:s}", "title", text.ptr, (size_t)(body - text.ptr), "body",
+                               body + 2));
+        else
+            ctl_put(&text);
     }
     if (!err && args->pull_request)
         ctl_say(ctl,

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <jansson.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/view/epoch.h"
@@ -13,10 +14,17 @@ static bool is_running(const struct view_rebuild *rebuild)
     return str_is(str_of(rebuild->state), "running");
 }
 
+static void json_print(const struct view_rebuild *r)
+{
+    ctl_json(json_pack("{s:b, s:b, s:s, s:I, s:I}", "consistent", r->consistent, "running",
+                       is_running(r), "phase", r->phase, "done", (json_int_t)r->done, "total",
+                       (json_int_t)r->total));
+}
+
 /* Until deadline_ms (monotonic); looks at least once. Redis may be unavailable for a while in
  * between.
  */
-static int rebuild_follow(struct ctl *ctl, struct redis *redis, int64_t deadline_ms)
+static int rebuild_follow(struct ctl *ctl, struct redis *redis, int64_t deadline_ms, bool json)
 {
     struct view_rebuild rebuild = { .consistent = false };
     struct why why;
@@ -42,6 +50,10 @@ static int rebuild_follow(struct ctl *ctl, struct redis *redis, int64_t deadline
     progress_end();
     if (err)
         return ctl_fail(ctl, err, &why);
+    if (json) {
+        json_print(&rebuild);
+        return rebuild.consistent ? CTL_OK : CTL_PROBLEM;
+    }
     if (rebuild.consistent) {
         printf("the view is consistent: %" PRId64 " records were read for that\n", rebuild.done);
         return CTL_OK;
@@ -55,21 +67,23 @@ static int rebuild_follow(struct ctl *ctl, struct redis *redis, int64_t deadline
 }
 
 /* One that is under way is left alone. */
-static int drop(struct ctl *ctl, struct redis *redis)
+static int drop(struct ctl *ctl, struct redis *redis, bool json)
 {
     struct view_rebuild before;
     struct why why;
     enum err err = view_rebuild_get(redis, &before, &why);
-    if (!err && !before.consistent && is_running(&before)) {
-        printf("a rebuild is under way already: %s, %" PRId64 " of %" PRId64 " records\n",
-               before.phase, before.done, before.total);
-        return CTL_OK;
-    }
-    if (!err)
+    bool runs = !err && !before.consistent && is_running(&before);
+    if (!err && !runs)
         err = view_epoch_drop(redis, &why);
     if (err)
         return ctl_fail(ctl, err, &why);
-    printf("the view will be rebuilt from the topics; dispatching goes on meanwhile\n");
+    if (json)
+        json_print(runs ? &before : &(struct view_rebuild){ .consistent = false });
+    else if (runs)
+        printf("a rebuild is under way already: %s, %" PRId64 " of %" PRId64 " records\n",
+               before.phase, before.done, before.total);
+    else
+        printf("the view will be rebuilt from the topics; dispatching goes on meanwhile\n");
     return CTL_OK;
 }
 
@@ -87,9 +101,10 @@ int verb_rebuild_hud(struct ctl *ctl, const struct args *args)
     ctl_catch_signals();
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     if (!args->status)
-        code = drop(ctl, redis);
+        code = drop(ctl, redis, args->json);
     if (code == CTL_OK && (args->wait || args->status))
-        code = rebuild_follow(ctl, redis, args->wait ? clock_mono_ms() + args->timeout_ms : 0);
+        code = rebuild_follow(ctl, redis, args->wait ? clock_mono_ms() + args->timeout_ms : 0,
+                              args->json);
     redis_free(redis);
     return code;
 }

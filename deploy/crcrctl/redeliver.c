@@ -8,6 +8,7 @@
 #include "redeliver.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
@@ -142,6 +143,19 @@ static enum err payload_publish(const struct redeliver *r, struct delivery *one,
     }
     one->state = DELIVERY_PUBLISHED;
     progress_end();
+    if (r->args->json) {
+        json_put_begin(&line, NULL, '{');
+        json_put_text(&line, "delivery", one->guid);
+        json_put_string(&line, "event", event_kind_name(one->kind));
+        json_put_text(&line, "action", event.action);
+        json_put_text(&line, "key", buf_str(&key));
+        json_put_string(&line, "topic", at.topic);
+        json_int(&line, "partition", at.partition);
+        json_int(&line, "offset", at.offset);
+        buf_puts(&line, "}\n");
+        ctl_put(&line);
+        return OK;
+    }
     clean_printf(&line, "%s %.*s  %s%s%.*s  %s", r->args->dry_run ? "would publish" : "published",
                  STR_ARG(one->guid), event_kind_name(one->kind), event.action.len ? " " : "",
                  STR_ARG(event.action), buf_str(&key).ptr);
@@ -245,6 +259,23 @@ int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t fai
 
 /* ---- the verb ------------------------------------------------------------------------------- */
 
+static void sum_json(const struct deliveries *found, bool dry_run)
+{
+    static const char *const names[DELIVERY_STATES] = {
+        [DELIVERY_MISSING] = "not_looked_at", [DELIVERY_DELIVERED] = "delivered",
+        [DELIVERY_PENDING] = "pending",       [DELIVERY_STORED] = "already_here",
+        [DELIVERY_PUBLISHED] = "published",   [DELIVERY_SKIPPED] = "skipped",
+        [DELIVERY_FAILED] = "failed",
+    };
+    json_t *sum =
+        json_pack("{s:I, s:b}", "attempts", (json_int_t)found->attempts, "dry_run", (int)dry_run);
+    for (int i = 0; i < DELIVERY_STATES; i++)
+        json_object_set_new(
+            sum, names[i],
+            json_integer((json_int_t)deliveries_count(found, (enum delivery_state)i)));
+    ctl_json(sum);
+}
+
 /* One round, and one line of what it came to. */
 static int once(struct redeliver *r, enum err *err, size_t *failed)
 {
@@ -263,7 +294,10 @@ static int once(struct redeliver *r, enum err *err, size_t *failed)
         *err = publish_missing(r, &found, &why);
     *failed = deliveries_count(&found, DELIVERY_FAILED);
     deliveries_sum(&found, r->args->dry_run, &sum);
-    printf("%s\n", sum.ptr);
+    if (r->args->json)
+        sum_json(&found, r->args->dry_run);
+    else
+        printf("%s\n", sum.ptr);
     fflush(stdout);
     if (*err && ctl_stopped())
         ctl_say(r->ctl, "stopped before the end; run it again to go on");

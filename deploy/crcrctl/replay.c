@@ -1,5 +1,6 @@
 #include "replay.h"
 
+#include <jansson.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -108,9 +109,12 @@ static bool on_second_pass(void *opaque, const struct record *record)
         struct buf CLEANUP(buf_clear) line;
         summary_of(&s, &r->ctl->topics, record);
         buf_init(&line, LINE_MAX);
-        summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
+        if (r->args->json)
+            summary_json(&line, &s);
+        else
+            summary_line(&line, &s, SUMMARY_DATE | SUMMARY_DELIVERY);
         progress_end();
-        printf("would replay %.*s\n", STR_ARG(buf_str(&line)));
+        printf("%s%.*s\n", r->args->json ? "" : "would replay ", STR_ARG(buf_str(&line)));
     }
     r->done += !r->err;
     progress_show(r->ctl, "replayed … %zu of %zu", r->done, r->todo);
@@ -160,7 +164,10 @@ static int replay_report(const struct replaying *r)
 {
     const struct args *a = r->args;
     size_t left = r->todo > r->done ? r->todo - r->done : 0;
-    if (a->dry_run)
+    if (a->json)
+        ctl_json(json_pack("{s:I, s:I, s:s, s:b}", "replayed", (json_int_t)r->done, "left",
+                           (json_int_t)left, "id", r->id, "dry_run", a->dry_run));
+    else if (a->dry_run)
         printf("%zu would be replayed; nothing was written\n", r->done);
     else
         printf("%zu replayed as %s%s\n", r->done, a->again ? "again " : "", r->id);

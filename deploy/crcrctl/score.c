@@ -1,5 +1,7 @@
 /* `crcrctl score`: the scorecard of a compute platform. */
 
+#include <jansson.h>
+
 #include "../../common/base/clock.h"
 #include "out.h"
 #include "scan.h"
@@ -106,9 +108,14 @@ int verb_score(struct ctl *ctl, const struct args *args)
     if (args->items == (args->n_names > 0))
         return ctl_bad(ctl, "arguments", args->items ? "FILE and --items" : "",
                        "one of FILE and --items");
-    for (int i = 0; args->items && i < SCORE_ITEMS; i++)
-        printf("%-28s  0 to %2d%s\n", score_rules[i].name, score_rules[i].max,
-               score_rules[i].p0 ? "  P0" : "");
+    for (int i = 0; args->items && i < SCORE_ITEMS; i++) {
+        if (args->json)
+            ctl_json(json_pack("{s:s, s:i, s:b}", "name", score_rules[i].name, "max",
+                               score_rules[i].max, "p0", (int)score_rules[i].p0));
+        else
+            printf("%-28s  0 to %2d%s\n", score_rules[i].name, score_rules[i].max,
+                   score_rules[i].p0 ? "  P0" : "");
+    }
     if (args->items)
         return CTL_OK;
     enum err err = ctl_read_file(&file, args->names[0], &why);

@@ -35,12 +35,13 @@ static void on_answer(void *opaque, const struct http_answer *answer)
         buf_puts(&to->text, answer->reason ? answer->reason : "no answer");
 }
 
-/* Sends it, and prints "202 in 3.2 ms  <what>  <answer>". Plain http is accepted: it is for trying;
- * https asks CRCR_CA_FILE. Gives the exit code that fits: 0 for 2xx, 1 for another answer, 3 for
- * none. */
-static int post_and_print(const struct ctl *ctl, const char *user_agent, const char *url,
-                          const struct headers *headers, struct str body, const char *what)
+/* Sends it, and prints "202 in 3.2 ms  delivery <id>  <answer>", of a callback without an id. Plain
+ * http is accepted: it is for trying; https asks CRCR_CA_FILE. Gives the exit code that fits: 0 for
+ * 2xx, 1 for another answer, 3 for none. */
+static int post_and_print(const struct ctl *ctl, const char *user_agent, const struct args *args,
+                          const struct headers *headers, struct str body, const char *delivery)
 {
+    const char *url = args->url;
     struct http_client *client = NULL;
     const struct http_client_options options = { .user_agent = user_agent,
                                                  .ca_file =
@@ -68,9 +69,15 @@ static int post_and_print(const struct ctl *ctl, const char *user_agent, const c
         ctl_say(ctl, "no answer from %s: %.*s: is crcr-ingest running there?", url,
                 STR_ARG(buf_str(&clean)));
     } else {
-        printf("%d in %.1f ms  %s  %.*s\n", answer.status, (double)answer.micros / 1000.0, what,
-               STR_ARG(buf_str(&clean)));
+        double ms = (double)answer.micros / 1000.0;
         code = answer.status / 100 == 2 ? CTL_OK : CTL_PROBLEM;
+        if (args->json)
+            ctl_json(json_pack("{s:i, s:f, s:s?, s:s}", "status", answer.status, "ms", ms,
+                               "delivery", delivery, "answer", buf_str(&clean).ptr));
+        else
+            printf("%d in %.1f ms  %s%s  %.*s\n", answer.status, ms,
+                   delivery ? "delivery " : "callback", delivery ? delivery : "",
+                   STR_ARG(buf_str(&clean)));
     }
     buf_clear(&answer.text);
     return code;
@@ -89,7 +96,6 @@ static void new_uuid(char to[DELIVERY_MAX + 1])
 int verb_send_webhook(struct ctl *ctl, const struct args *args)
 {
     char delivery[DELIVERY_MAX + 1], signature[7 + SHA256_HEX_SIZE] = "sha256=";
-    char what[DELIVERY_MAX + 16];
     struct buf CLEANUP(buf_clear) body;
     struct headers headers;
     struct why why;
@@ -111,9 +117,7 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
     headers_put(&headers, "X-GitHub-Event", str_of(args->event));
     headers_put(&headers, "X-GitHub-Delivery", str_of(delivery));
     headers_put(&headers, "X-Hub-Signature-256", str_of(signature));
-    FORMAT(what, "delivery %s", delivery);
-    return post_and_print(ctl, "GitHub-Hookshot/crcrctl", args->url, &headers, buf_str(&body),
-                          what);
+    return post_and_print(ctl, "GitHub-Hookshot/crcrctl", args, &headers, buf_str(&body), delivery);
 }
 
 /* ---- send-callback -------------------------------------------------------------------------- */
@@ -190,5 +194,5 @@ int verb_send_callback(struct ctl *ctl, const struct args *args)
     headers_init(&headers);
     headers_put(&headers, "Content-Type", STR_LIT("application/json"));
     headers_put(&headers, "Authorization", buf_str(&bearer));
-    return post_and_print(ctl, "crcrctl", args->url, &headers, buf_str(&body), "callback");
+    return post_and_print(ctl, "crcrctl", args, &headers, buf_str(&body), NULL);
 }

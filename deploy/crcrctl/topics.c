@@ -1,3 +1,4 @@
+#include <jansson.h>
 #include <stdlib.h>
 
 #include "../../common/base/mem.h"
@@ -11,7 +12,7 @@ extern const char embedded_topics_conf[];
 /* What still differs after `create` is for people to decide on, and no reason for the daemons not
  * to start: in compose and in a Job they wait for it to succeed. */
 static int difference_print(const struct topic_specs *specs, const char *prefix,
-                            const struct topic_report *reports, bool create)
+                            const struct topic_report *reports, bool create, bool json)
 {
     static const char *const names[] = {
         [TOPIC_STATE_OK] = "ok",           [TOPIC_STATE_MISSING] = "missing",
@@ -21,8 +22,12 @@ static int difference_print(const struct topic_specs *specs, const char *prefix,
     size_t differ = 0, missing = 0;
     for (size_t i = 0; i < specs->n; i++) {
         const struct topic_report *r = &reports[i];
-        printf("%-8s %s%s%s%s\n", names[r->state], prefix, specs->at[i].name,
-               *r->detail ? ": " : "", r->detail);
+        if (json)
+            ctl_json(json_pack("{s:s+, s:s, s:s}", "topic", prefix, specs->at[i].name, "state",
+                               names[r->state], "detail", r->detail));
+        else
+            printf("%-8s %s%s%s%s\n", names[r->state], prefix, specs->at[i].name,
+                   *r->detail ? ": " : "", r->detail);
         differ += r->state == TOPIC_STATE_DIFFERS;
         missing += r->state == TOPIC_STATE_MISSING;
     }
@@ -52,7 +57,8 @@ static int topics_compare(struct ctl *ctl, const struct args *args, bool create)
     if (!err)
         err = topic_admin_compare(admin, &specs, prefix, create, (int)args->replication, reports,
                                   &why);
-    int code = !err ? difference_print(&specs, prefix, reports, create) : ctl_fail(ctl, err, &why);
+    int code = !err ? difference_print(&specs, prefix, reports, create, args->json)
+                    : ctl_fail(ctl, err, &why);
     topic_admin_free(admin);
     free(reports);
     topic_specs_clear(&specs);

@@ -62,7 +62,7 @@ const struct verb verbs[] = {
     VERB("send-webhook", send_webhook, CONFIG, "FILE", 1, 1, "send a file as GitHub would, signed",
          "FILE is sent byte for byte; - reads standard input. It is signed with the first secret "
          "of GITHUB_APP_SECRET.",
-         "0 the answer was 2xx, 1 another answer, 3 no answer",
+         "0 the answer was 2xx, 1 another answer, 3 no answer", JSON,
          OPT("event", TEXT, event, "X-GitHub-Event", .initial = "pull_request", .value = "EVENT"),
          OPT("delivery", DELIVERY, delivery, "X-GitHub-Delivery; default a new UUID"),
          OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080/github/webhook",
@@ -71,7 +71,7 @@ const struct verb verbs[] = {
          "send a file as a downstream job would",
          "FILE is sent byte for byte; - reads standard input. With --status it is what "
          "repository_dispatch delivered (client_payload), and the workflow is put in.",
-         "0 the answer was 2xx, 1 another answer, 3 no answer",
+         "0 the answer was 2xx, 1 another answer, 3 no answer", JSON,
          OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080/github/callback",
              .value = "URL"),
          OPT("token-file", TEXT, token_file, "the OIDC token, from a file; - reads standard input",
@@ -89,7 +89,7 @@ const struct verb verbs[] = {
          OPT("all", FLAG, all, "also what was replayed or dropped"), JSON, DLQ_FILTER),
     VERB("dlq show", dlq_show, KAFKA, "PARTITION@OFFSET", 1, 1,
          "all of one record of the dead-letter queue", NULL,
-         "1 nothing is there, 3 Kafka does not answer", NONE),
+         "1 nothing is there, 3 Kafka does not answer", JSON),
     VERB("dlq replay", dlq_replay, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_POSITIONS,
          "put records back to where they came from",
          "Wants positions or a filter. Puts each record back as a first attempt, waits until it is "
@@ -99,18 +99,18 @@ const struct verb verbs[] = {
          "A task of a pull request that has a newer dispatch is superseded, one older than "
          "CRCR_MAX_EVENT_AGE skipped; `crcrctl trace` shows both. Rows of results do not go back: "
          "`crcrctl replay --topic callbacks` publishes the newest of each job again.",
-         "1 some cannot be or are left, or nothing is there, 3 Kafka does not answer", DRY_RUN,
-         RATE, DLQ_FILTER),
+         "1 some cannot be or are left, or nothing is there, 3 Kafka does not answer", JSON,
+         DRY_RUN, RATE, DLQ_FILTER),
     VERB("dlq drop", dlq_drop, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_POSITIONS,
          "note that records need nothing more", "Wants positions or a filter. " NOTED,
-         "1 some are left, or nothing is there, 3 Kafka does not answer", DRY_RUN, RATE,
+         "1 some are left, or nothing is there, 3 Kafka does not answer", JSON, DRY_RUN, RATE,
          DLQ_FILTER),
     VERB("replay", replay, KAFKA, "", 0, 0,
          "run stored events or callbacks through the relay once more",
          "Wants --topic, and one of --delivery, --pr, --since. Writes what was chosen once more to "
          "its topic, under the same key. What was dispatched before is not dispatched again: its "
          "claim is kept for 7 days.",
-         "1 nothing like that is there or some are left, 3 Kafka does not answer",
+         "1 nothing like that is there or some are left, 3 Kafka does not answer", JSON,
          OPT("topic", CHOICE, topic, "which topic", .value = "events|callbacks"), DELIVERY, PR,
          SINCE, UNTIL,
          OPT("again", FLAG, again,
@@ -126,7 +126,7 @@ const struct verb verbs[] = {
          "it, and dispatching goes on; check runs stop and pages answer 503 until it is complete. "
          "It does not get there while a partition of the topics cannot be read: see `crcrctl lag` "
          "before.",
-         "1 it is not complete yet, 3 Redis does not answer",
+         "1 it is not complete yet, 3 Redis does not answer", JSON,
          OPT("wait", FLAG, wait, "follow it until it is complete, at most --timeout"),
          OPT("status", FLAG, status,
              "remove nothing: only say whether it is complete, or follow with --wait"),
@@ -139,7 +139,7 @@ const struct verb verbs[] = {
          "next.\n"
          "Needs GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY. Events older than CRCR_MAX_EVENT_AGE are "
          "skipped by the router, and their outcome says so.",
-         "1 some failed or it was stopped, 3 GitHub or Kafka does not answer",
+         "1 some failed or it was stopped, 3 GitHub or Kafka does not answer", JSON,
          OPT("since", DURATION, since_ms, "how far back to look; GitHub keeps 3 days",
              .initial = "3d", .max = 30 * 86400000LL),
          OPT("all", FLAG, all,
@@ -154,7 +154,7 @@ const struct verb verbs[] = {
              "a day all of --since; ends by itself when Kafka takes nothing from it any more")),
     VERB("allowlist check", allowlist, NOTHING, "FILE", 1, 1, "check an allowlist file",
          "- reads standard input. Prints the number of repositories a tier.",
-         "1 refused (file:line:column: reason)", NONE),
+         "1 refused (file:line:column: reason)", JSON),
     VERB("lag", lag, KAFKA, "[GROUP…]", 0, MANY, "how far each consumer group is",
          "GROUP is crcr-router, crcr-l1 …; default all. Counts records: one of dispatch.l1 … "
          "dispatch.l4 holds up to 16 tasks.",
@@ -164,14 +164,14 @@ const struct verb verbs[] = {
     VERB("topics create", topics_create, KAFKA, "", 0, 0, "make the topics",
          "Makes what is missing, raises retention and message size where the file has more, and "
          "names what else differs.",
-         "1 something is missing, 3 Kafka does not answer",
+         "1 something is missing, 3 Kafka does not answer", JSON,
          OPT("file", TEXT, file, "default: deploy/topics/topics.conf when this was built",
              .value = "FILE"),
          OPT("replication", NUMBER, replication,
              "copies of each partition; default 3, fewer where there are fewer brokers",
              .max = 100)),
     VERB("topics check", topics_check, KAFKA, "", 0, 0, "compare the topics with their file", NULL,
-         "1 something is missing or differs, 3 Kafka does not answer",
+         "1 something is missing or differs, 3 Kafka does not answer", JSON,
          OPT("file", TEXT, file, "default: deploy/topics/topics.conf when this was built",
              .value = "FILE")),
     VERB(
@@ -220,8 +220,8 @@ const struct verb verbs[] = {
              "how far back the topic results is read for what the relay measures",
              .initial = "90d"),
          OPT("items", FLAG, items, "names and points of all items; without FILE")),
-    VERB("config", config, NOTHING, "", 0, 0, "the table of all settings", NULL, NULL,
-         OPT("markdown", FLAG, markdown, "as Markdown; there is no other form yet")),
+    VERB("config", config, NOTHING, "", 0, 0, "the table of all settings", NULL, NULL, JSON,
+         OPT("markdown", FLAG, markdown, "as Markdown")),
     VERB("manual", manual, NOTHING, "", 0, 0, "this help as a manual page",
          "crcrctl manual | man -l -", NULL, NONE),
     VERB("completion", completion, NOTHING, "[" SHELLS "]", 0, 1, "completion for a shell",
@@ -230,6 +230,6 @@ const struct verb verbs[] = {
          NULL, NONE),
     VERB("help", help, NOTHING, "[VERB]", 0, 2, "this list, or all of one verb",
          "The same as --help, and --help after a verb.", NULL, NONE),
-    VERB("version", version, NOTHING, "", 0, 0, "the version of this program", NULL, NULL, NONE),
+    VERB("version", version, NOTHING, "", 0, 0, "the version of this program", NULL, NULL, JSON),
 };
 const size_t n_verbs = sizeof(verbs) / sizeof(*verbs);
