@@ -23,6 +23,13 @@ static bool is_known(struct str name)
     return find_property(name) >= 0 || str_starts(name, KAFKA_PREFIX);
 }
 
+bool config_is_setting(struct str name)
+{
+    bool file = str_ends(name, "_FILE");
+    struct str base = { name.ptr, name.len - (file ? strlen("_FILE") : 0) };
+    return is_known(name) || (file && is_known(base));
+}
+
 /* Begins a fault's line with the name and, when it may be shown, the value. In a URL that is wrong
  * an @ may stand behind any part of a password. */
 static void put_fault(struct buf *faults, struct str name, const char *value)

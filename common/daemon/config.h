@@ -56,6 +56,8 @@ extern const char *const config_of_pytorch[];
 /* Appends those that are set, comma-separated. */
 void config_find_of_pytorch(char *const *environment, struct buf *to);
 void config_free(struct config *c);
+/* Whether the environment may have it: a property, one of librdkafka's, either as a file. */
+bool config_is_setting(struct str name);
 /* By name. Asking for a name that the table does not give to this daemon, or for another type, is a
  * bug and aborts. Text: NULL when unset and without a fallback. */
 const char *config_text(const struct config *c, const char *name);

@@ -24,6 +24,7 @@ static const struct {
                                 "allowlist, dlq" },
     [OPTION_GROUP] = { "GROUP", "crcr-router, crcr-l1 … crcr-l4, crcr-delay, crcr-fold, "
                                 "crcr-reconcile, crcr-forward" },
+    [OPTION_CONTEXT] = { "NAME", "a name of `crcrctl context list`" },
     [OPTION_POSITION] = { "PARTITION@OFFSET", "PARTITION@OFFSET as `dlq list` shows it" },
     [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z, after 1970" },
     [OPTION_DURATION] = { "DURATION", "a time such as 45s, 5m, 2h or 3d" },
@@ -47,6 +48,7 @@ static const struct {
     { "DELIVERY", "delivery", OPTION_DELIVERY },
     { "OWNER/REPO", "repository", OPTION_REPO },
     { "PARTITION@OFFSET", "position", OPTION_POSITION },
+    { "NAME", "context", OPTION_CONTEXT },
     { SHELLS, "shell", OPTION_CHOICE },
     { "", "argument", OPTION_TEXT }, /* all else */
 };
@@ -66,7 +68,12 @@ enum option_type verb_words(const struct verb *verb)
 
 const struct option_row *verb_option(const struct verb *verb, size_t i)
 {
-    return verb->options[i].name ? &verb->options[i] : NULL;
+    size_t n = 0;
+    while (verb->options[n].name)
+        n++;
+    return i < n                                                        ? &verb->options[i]
+           : verb->needs != NEEDS_NOTHING && common_options[i - n].name ? &common_options[i - n]
+                                                                        : NULL;
 }
 
 enum topic args_topic(const struct ctl *ctl, const char *name)
@@ -141,6 +148,7 @@ static bool text_fits(const struct ctl *ctl, enum option_type type, const char *
            : type == OPTION_TOPIC    ? is_topic(ctl, text)
            : type == OPTION_GROUP    ? is_group(ctl, text)
            : type == OPTION_POSITION ? dlq_position_parse(text, &at)
+           : type == OPTION_CONTEXT  ? text.len > 0
                                      : true;
 }
 
@@ -181,6 +189,7 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
     case OPTION_TOPIC:
     case OPTION_GROUP:
     case OPTION_POSITION:
+    case OPTION_CONTEXT:
         break;
     }
     *(const char **)to = text;
@@ -264,7 +273,9 @@ static int words_check(const struct ctl *ctl, const struct verb *verb, const str
 int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **argv,
                struct args *ret)
 {
-    struct option options[sizeof(verb->options) / sizeof(*verb->options)] = { { 0 } };
+    struct option options[sizeof(verb->options) / sizeof(*verb->options) + COMMON_OPTIONS] = {
+        { 0 }
+    };
     const struct option_row *row;
     char letters[2 * sizeof(options) / sizeof(*options) + 2] = ":";
     int got, index = -1;

@@ -1,6 +1,7 @@
-/* What can stand somewhere on the command line: for "did you mean", and for the shells. PURE. */
+/* What can stand somewhere on the command line: for "did you mean", and for the shells. */
 #include <string.h>
 
+#include "contexts.h"
 #include "out.h"
 #include "verbs.h"
 
@@ -40,6 +41,8 @@ void names_of_values(struct buf *to, enum option_type type, const char *choices)
         buf_printf(to, "%.*s\n", STR_ARG(choice));
     for (size_t i = 0; type == OPTION_TOPIC && i < TOPIC_COUNT; i++)
         buf_printf(to, "%s\n", topic_base_name((enum topic)i));
+    if (type == OPTION_CONTEXT)
+        contexts_names(to);
     if (type == OPTION_GROUP && !topics_init(&topics, CTL_PREFIX, NULL))
         for (size_t i = 0; i < GROUP_COUNT; i++)
             buf_printf(to, "%s\n", topics.group[i]);

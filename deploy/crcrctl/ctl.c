@@ -11,6 +11,7 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/file.h"
+#include "contexts.h"
 #include "out.h"
 
 #define SAID_MAX    65536 /* of one line that is said */
@@ -19,17 +20,21 @@
 #define LINES_MS    5000
 #define STEP_MS     200
 
-extern char **environ;
-
 static volatile sig_atomic_t stopped;
 static bool shown; /* progress is on the terminal, which has one line for it */
 
-int ctl_open(struct ctl *ctl)
+int ctl_open(struct ctl *ctl, const struct args *args)
 {
-    struct buf CLEANUP(buf_clear) faults;
+    struct buf CLEANUP(buf_clear) faults = BUF_INIT(64u << 10);
+    struct buf CLEANUP(buf_clear) from = BUF_INIT(sizeof(ctl->from) - 1);
+    char **environment;
     struct why why;
-    buf_init(&faults, 64u << 10);
-    if (config_load(&ctl->config, DAEMON_CTL, environ, &faults)) {
+    if (contexts_environment(args, &environment, &from, &why))
+        return (ctl_fail(ctl, ERR_REFUSE, &why), CTL_USAGE);
+    COPY(ctl->from, buf_str(&from));
+    bool wrong = config_load(&ctl->config, DAEMON_CTL, environment, &faults);
+    contexts_environment_free(environment);
+    if (wrong) {
         ctl_say(ctl, "%.*s", STR_ARG(str_trim(buf_str(&faults))));
         return CTL_USAGE;
     }
@@ -51,7 +56,8 @@ int ctl_needs_kafka(const struct ctl *ctl)
 {
     if (ctl->kafka.brokers)
         return CTL_OK;
-    ctl_say(ctl, "KAFKA_BROKERS is not set: where Kafka is, host:port,host:port");
+    ctl_say(ctl, "KAFKA_BROKERS is not set: where Kafka is, host:port,host:port; or --brokers, or "
+                 "--context (`crcrctl context list`)");
     return CTL_USAGE;
 }
 

@@ -18,15 +18,18 @@ enum ctl_exit {
 
 #define CTL_PREFIX "crcr." /* of the topics, as long as the configuration is not known */
 
+struct args; /* verbs.h */
+
 struct ctl {
     const char *verb;
     struct config *config; /* NULL: not read yet */
     struct kafka_options kafka;
     struct topics topics;
+    char from[1200]; /* the configuration: a context, or the environment */
 };
 
-/* Reads the configuration from the environment; CTL_USAGE with the faults on stderr. */
-int ctl_open(struct ctl *ctl);
+/* Reads the configuration (contexts.h); CTL_USAGE with the faults on stderr. */
+int ctl_open(struct ctl *ctl, const struct args *args);
 void ctl_close(struct ctl *ctl);
 /* CTL_USAGE, with a line on stderr, when KAFKA_BROKERS is not set. */
 int ctl_needs_kafka(const struct ctl *ctl);

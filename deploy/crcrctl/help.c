@@ -9,7 +9,8 @@
 #define WIDTH    100
 #define COLUMN   30 /* where the text of an option begins */
 #define ENVIRONMENT                                                                                \
-    "KAFKA_BROKERS says where Kafka is; the prefix of the topics is CRCR_TOPIC_PREFIX."
+    "KAFKA_BROKERS, --brokers or a context says where Kafka is; CRCR_TOPIC_PREFIX how topics "     \
+    "begin."
 #define EXIT_CODES                                                                                 \
     "Exit codes: 0 done, 1 a problem or nothing found, 2 usage or configuration, 3 not reachable."
 

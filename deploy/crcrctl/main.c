@@ -23,7 +23,7 @@ static int verb_run(const struct verb *verb, int argc, char **argv)
     if (code == CTL_OK)
         code = args_parse(&ctl, verb, argc, argv, &args);
     if (code == CTL_OK && verb->needs != NEEDS_NOTHING)
-        code = ctl_open(&ctl);
+        code = ctl_open(&ctl, &args);
     if (code == CTL_OK && verb->needs != NEEDS_NOTHING)
         code = args_parse(&ctl, verb, argc, argv, &args);
     if (code == CTL_OK && verb->needs == NEEDS_KAFKA)

@@ -16,6 +16,7 @@ enum option_type {
     OPTION_DELIVERY, /* const char *: an id such as GitHub's GUIDs */
     OPTION_TOPIC,    /* const char *: a topic, with or without the prefix */
     OPTION_GROUP,    /* a consumer group; words only */
+    OPTION_CONTEXT,  /* const char *: the name of a context */
     OPTION_POSITION, /* PARTITION@OFFSET of the dead-letter queue; words only */
     OPTION_TIME,     /* int64_t: wall clock in milliseconds, from "2h" ago or an RFC 3339 time */
     OPTION_DURATION, /* int64_t: milliseconds, > 0 and at most max */
@@ -32,6 +33,7 @@ struct args {
     const char *pull_request;
     bool json, follow, all, dry_run, again, yes, wait, status, apply, items, partitions, markdown,
         watch;
+    const char *brokers, *redis, *context; /* of all that need a configuration */
     const char *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
     /* send-callback */
     const char *token_file, *state, *conclusion, *workflow, *job, *run_id, *run_attempt;
@@ -74,11 +76,15 @@ struct verb {
 
 extern const struct verb verbs[];
 extern const size_t n_verbs;
+/* Of all verbs that need a configuration. */
+#define COMMON_OPTIONS 3
+extern const struct option_row common_options[COMMON_OPTIONS + 1];
 
 verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_dlq_list, verb_dlq_show,
     verb_dlq_replay, verb_dlq_drop, verb_replay, verb_rebuild_hud, verb_redeliver, verb_allowlist,
     verb_lag, verb_topics_create, verb_topics_check, verb_probe, verb_levels, verb_score,
-    verb_config, verb_manual, verb_completion, verb_help, verb_version;
+    verb_config, verb_manual, verb_completion, verb_help, verb_version, verb_context_list,
+    verb_context_use, verb_context_show;
 
 /* ---- args.c --------------------------------------------------------------------------------- */
 

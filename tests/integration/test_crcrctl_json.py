@@ -33,6 +33,9 @@ def tried(kafka_node, redis_node, tmp_path_factory):
     positions = {row["key"]: row["position"] for row in lines(ctl, "dlq", "list")}
     for name, text in (("body.json", "{}"), ("allowlist.yml", LISTED), ("score.yml", 'platform: a\nrelease: "2.12"\nitems: {}\n')):
         (folder / name).write_text(text)
+    (folder / "crcr").mkdir()
+    (folder / "crcr/contexts.yml").write_text('one: { brokers: "127.0.0.1:1" }\n')
+    ctl.more["XDG_CONFIG_HOME"] = str(folder)
     send = ("--url", inbox.url + "/x")
     yield ctl, {
         "tail": (0, "all"), "trace": (0, "d-1"), "lag": (0,), "dlq list": (0,), "probe": (1, "org/a"), "levels": (0,), "version": (0,),
@@ -40,7 +43,7 @@ def tried(kafka_node, redis_node, tmp_path_factory):
         "send-callback": (0, folder / "body.json", "--token-file", folder / "body.json", *send),
         "dlq show": (0, positions["k1"]), "dlq replay": (0, positions["k0"]), "dlq drop": (0, positions["k1"]),
         "replay": (0, "--topic", "events", "--pr", 1), "rebuild-hud": (0,), "redeliver": (0,), "topics check": (1,), "topics create": (0,),
-        "allowlist check": (0, folder / "allowlist.yml")}
+        "context list": (0,), "context use": (0, "one"), "context show": (0,), "allowlist check": (0, folder / "allowlist.yml")}
     inbox.close()
     assert sim.process.stop() == 0
 

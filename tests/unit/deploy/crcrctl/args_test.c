@@ -289,7 +289,8 @@ static void help_manual_and_completion_have_every_verb_and_option(void **state)
         completed(&offered, line);
         const char *last = strrchr(verbs[i].name, ' ');
         assert_non_null(strstr(offered.ptr, last ? last + 1 : verbs[i].name));
-        for (const struct option_row *row = verbs[i].options; row->name; row++) {
+        const struct option_row *row;
+        for (size_t k = 0; (row = verb_option(&verbs[i], k)); k++) {
             char option[40];
             snprintf(option, sizeof(option), "--%s", row->name);
             assert_non_null(strstr(help.ptr, option));
@@ -329,8 +330,10 @@ static void the_readme_has_each_verb_as_the_table_says_it(void **state)
 
 static bool is_option(struct str name)
 {
+    const struct option_row *row;
+
     for (size_t i = 0; i < n_verbs; i++)
-        for (const struct option_row *row = verbs[i].options; row->name; row++)
+        for (size_t k = 0; (row = verb_option(&verbs[i], k)); k++)
             if (str_is(name, row->name))
                 return true;
     return str_is(name, "help");
