@@ -116,6 +116,21 @@ void ctl_put(const struct buf *text)
     fwrite(buf_str(text).ptr, 1, text->len, stdout);
 }
 
+void ctl_put_text(const struct buf *text)
+{
+    struct buf CLEANUP(buf_clear) lines = BUF_INIT(2 * text->max);
+    struct str rest = buf_str(text), line;
+    size_t width = out_width(), indent;
+    while (str_split(&rest, '\n', &line)) {
+        for (indent = 0; indent < line.len && line.ptr[indent] == ' ';)
+            indent++;
+        buf_put(&lines, (struct str){ line.ptr, indent });
+        put_wrapped(&lines, str_from(line, indent), indent, indent + 4,
+                    width > indent + 20 ? width : SIZE_MAX);
+    }
+    ctl_put(&lines);
+}
+
 bool ctl_color(FILE *out)
 {
     const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");

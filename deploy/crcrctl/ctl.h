@@ -52,6 +52,8 @@ struct json_t;
 void ctl_json(struct json_t *document);
 /* Writes it to stdout. */
 void ctl_put(const struct buf *text);
+/* The same of lines for people: a terminal gets long ones broken at blanks. */
+void ctl_put_text(const struct buf *text);
 /* Appends the file ("-": standard input) to `to`. ERR_REFUSE: it cannot be read, or does not fit
  * the buffer. */
 enum err ctl_read_file(struct buf *to, const char *name, struct why *why) MUST_CHECK;

@@ -21,6 +21,36 @@ static const char *source_of(const struct dlq_entry *e, const struct topics *top
     return topic == TOPIC_COUNT ? e->source_topic : topic_base_name(topic);
 }
 
+/* The columns of an entry; on a narrow terminal the last is still seen. */
+static void put_columns(struct buf *to, const char *where, const char *when, const char *class,
+                        const char *source, const char *delivery, const char *repo)
+{
+    size_t width = out_width();
+    bool narrow = width && width < OUT_WIDE;
+    put_padded(to, where, narrow ? 8 : 11);
+    if (!narrow)
+        put_padded(to, when, 25);
+    put_padded(to, class, narrow ? 9 : 10);
+    put_padded(to, source, narrow ? 11 : 12);
+    (narrow ? put_cell : put_padded)(to, delivery, narrow ? 8 : 37);
+    (narrow ? put_cell : put_padded)(to, repo, narrow ? 18 : 25);
+}
+
+static void print_line(const struct buf *line, bool json)
+{
+    struct buf CLEANUP(buf_clear) fitted = BUF_INIT(2 * line->max);
+    put_fitted(&fitted, buf_str(line), json ? 0 : out_width());
+    printf("%.*s\n", STR_ARG(buf_str(&fitted)));
+}
+
+static void print_head(void)
+{
+    struct buf CLEANUP(buf_clear) line = BUF_INIT(1000);
+    put_columns(&line, "WHERE", "WHEN", "CLASS", "SOURCE", "DELIVERY", "REPO");
+    buf_puts(&line, "ERROR");
+    print_line(&line, false);
+}
+
 /* A line an entry, or a JSON object. */
 static void print_entry(const struct dlq_entry *e, bool json, const struct topics *topics)
 {
@@ -45,19 +75,15 @@ static void print_entry(const struct dlq_entry *e, bool json, const struct topic
         buf_putc(&line, '}');
     } else {
         clock_format(e->parked_ms, at);
-        put_padded(&line, position, 11);
-        put_padded(&line, at, 25);
-        put_padded(&line, e->class, 10);
-        put_padded(&line, source_of(e, topics), 12);
-        put_padded(&line, *e->delivery ? e->delivery : e->key, 37);
         repos_short(all, repos, sizeof(repos));
-        put_padded(&line, *repos ? repos : e->key, 25);
+        put_columns(&line, position, at, e->class, source_of(e, topics),
+                    *e->delivery ? e->delivery : e->key, *repos ? repos : e->key);
         if (e->state != DLQ_OPEN)
             buf_printf(&line, "(%s) ", dlq_state_name(e->state));
         clean_line(&line, str_of(e->error));
         repos_put_rest(&line, all);
     }
-    printf("%.*s\n", STR_ARG(buf_str(&line)));
+    print_line(&line, json);
 }
 
 /* All of one record: headers, and its body: pretty when it is JSON, else as it is; either way
@@ -168,8 +194,7 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
         if (entry->state != DLQ_OPEN && !args->all)
             continue;
         if (!shown++ && !args->json)
-            printf("%-10s  %-24s  %-9s  %-11s  %-36s  %-24s  %s\n", "WHERE", "WHEN", "CLASS",
-                   "SOURCE", "DELIVERY", "REPO", "ERROR");
+            print_head();
         print_entry(entry, args->json, &ctl->topics);
     }
     if (!args->json)

@@ -14,22 +14,10 @@
 #define EXIT_CODES                                                                                 \
     "Exit codes: 0 done, 1 a problem or nothing found, 2 usage or configuration, 3 not reachable."
 
-/* Words up to WIDTH; lines after the first begin with that many blanks. */
-static void put_wrapped(struct buf *to, const char *text, size_t indent)
+static size_t width(void)
 {
-    size_t column = indent;
-    for (const char *word = text; *word;) {
-        size_t len = strcspn(word, " \n");
-        bool breaks = word > text && (word[-1] == '\n' || column + 1 + len > WIDTH);
-        if (breaks)
-            buf_printf(to, "\n%*s", (int)indent, "");
-        else if (word > text)
-            buf_putc(to, ' ');
-        buf_put(to, (struct str){ word, len });
-        column = breaks ? indent + len : column + 1 + len;
-        word += len + (word[len] != '\0');
-    }
-    buf_putc(to, '\n');
+    size_t columns = out_width();
+    return columns >= COLUMN + 10 && columns < WIDTH ? columns : WIDTH;
 }
 
 /* Its text, its default. */
@@ -44,7 +32,7 @@ static void put_verb(struct buf *to, const struct verb *verb)
 {
     buf_printf(to, "\n%s: %s\n", verb->name, verb->summary);
     if (verb->text)
-        put_wrapped(to, verb->text, 0);
+        put_wrapped(to, str_of(verb->text), 0, 0, width());
     const struct option_row *row;
     for (size_t i = 0; (row = verb_option(verb, i)); i++) {
         struct buf CLEANUP(buf_clear) text;
@@ -58,7 +46,7 @@ static void put_verb(struct buf *to, const struct verb *verb)
             buf_printf(to, "%-*s", COLUMN, name);
         else
             buf_printf(to, "%s\n%*s", name, COLUMN, "");
-        put_wrapped(to, text.ptr, COLUMN);
+        put_wrapped(to, buf_str(&text), COLUMN, COLUMN, width());
     }
     const char *codes = verb->codes ? verb->codes : "0";
     buf_printf(to, "Exit codes: %s%s, 2 usage or configuration.\n", *codes == '0' ? "" : "0, ",
@@ -195,7 +183,7 @@ int verb_help(struct ctl *ctl, const struct args *args)
         help_all(&text);
     else if (!help_verb(&text, name))
         return help_no_verb((int)args->n_names, args->names);
-    ctl_put(&text);
+    ctl_put_text(&text);
     return CTL_OK;
 }
 

@@ -430,7 +430,7 @@ int verb_levels(struct ctl *ctl, const struct args *args)
             ctl_json(json_pack("{s:s%, s:s}", "title", text.ptr, (size_t)(body - text.ptr), "body",
                                body + 2));
         else
-            ctl_put(&text);
+            (args->json || args->pull_request ? ctl_put : ctl_put_text)(&text);
     }
     if (!err && args->pull_request)
         ctl_say(ctl,

@@ -70,6 +70,6 @@ int main(int argc, char **argv)
     if (!asks_help(argc - 1 - words, argv + 1 + words))
         return verb_run(verb, argc - words, argv + words);
     (void)help_verb(&text, verb->name);
-    ctl_put(&text);
+    ctl_put_text(&text);
     return CTL_OK;
 }

@@ -1,6 +1,9 @@
 #include "out.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "../../common/base/json_text.h"
 #include "../../common/base/mem.h"
@@ -67,6 +70,66 @@ void put_padded(struct buf *to, const char *text, size_t width)
     while (to->len - before < width)
         buf_putc(to, ' ');
     buf_putc(to, ' ');
+}
+
+void put_cell(struct buf *to, const char *text, size_t width)
+{
+    char cut[64 + 1];
+    (void)str_copy(cut, sizeof(cut), str_cut(str_of(text), width));
+    put_padded(to, cut, width);
+}
+
+/* ---- the terminal's width ------------------------------------------------------------------- */
+
+size_t out_width(void)
+{
+    struct winsize size = { .ws_col = 0 };
+    uint64_t columns = 0;
+    if (!isatty(STDOUT_FILENO))
+        return 0;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+        (void)str_to_u64(str_of(getenv("COLUMNS")), &columns);
+    return size.ws_col ? size.ws_col : (size_t)columns;
+}
+
+/* Bytes of what stands at i; *column: after it. A colour takes no column. */
+static size_t step(struct str line, size_t i, size_t *column)
+{
+    ptrdiff_t colour = line.ptr[i] == '\033' ? str_find(str_from(line, i), 'm') : -1;
+    size_t n = json_text_utf8(str_from(line, i));
+    *column += colour < 0;
+    return colour >= 0 ? (size_t)colour + 1 : n ? n : 1;
+}
+
+void put_fitted(struct buf *to, struct str line, size_t width)
+{
+    size_t columns = 0, column = 0, before;
+    for (size_t i = 0; i < line.len;)
+        i += step(line, i, &columns);
+    for (size_t i = 0, n; i < line.len; i += n) {
+        before = column;
+        n = step(line, i, &column);
+        if (!width || columns <= width || column < width || column == before)
+            buf_put(to, (struct str){ line.ptr + i, n });
+        else if (column == width)
+            buf_puts(to, "…");
+    }
+}
+
+void put_wrapped(struct buf *to, struct str text, size_t column, size_t indent, size_t width)
+{
+    for (size_t i = 0, len; i < text.len; i += len + 1) {
+        for (len = 0; i + len < text.len && !strchr(" \n", text.ptr[i + len]);)
+            len++;
+        bool breaks = i && (text.ptr[i - 1] == '\n' || column + 1 + len > width);
+        if (breaks)
+            buf_printf(to, "\n%*s", (int)indent, "");
+        else if (i)
+            buf_putc(to, ' ');
+        buf_put(to, (struct str){ text.ptr + i, len });
+        column = breaks ? indent + len : column + (i > 0) + len;
+    }
+    buf_putc(to, '\n');
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* Text for a terminal, and JSON without building a document. PURE. */
+/* Text for a terminal, and JSON without building a document. PURE
+ * but for out_width. */
 #ifndef CRCR_CTL_OUT_H
 #define CRCR_CTL_OUT_H
 
@@ -18,6 +19,19 @@ void clean_printf(struct buf *to, const char *format, ...) PRINTF_LIKE(2, 3);
 void clean_vprintf(struct buf *to, const char *format, va_list args) PRINTF_LIKE(2, 0);
 /* The text, "-" if empty, padded with blanks to width, and one blank more. */
 void put_padded(struct buf *to, const char *text, size_t width);
+/* The same, cut to the width; at most 64. */
+void put_cell(struct buf *to, const char *text, size_t width);
+
+/* The columns of the terminal that stdout is, or COLUMNS if it does not know; 0: stdout is none,
+ * and nothing is cut or broken. */
+size_t out_width(void);
+/* A terminal of fewer columns gets ids, dates and names cut short. */
+#define OUT_WIDE 180
+/* The first columns of a line, then "…" if there are more. Colours (CSI … m) take none, and all are
+ * kept. width 0: all of it. */
+void put_fitted(struct buf *to, struct str line, size_t width);
+/* The words of a text that begins in that column: before the width a new line with that indent. */
+void put_wrapped(struct buf *to, struct str text, size_t column, size_t indent, size_t width);
 
 /* Copies into a fixed array, cut to fit; COPY cuts between characters. */
 #define COPY(to, from)  ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))

@@ -228,7 +228,7 @@ int verb_probe(struct ctl *ctl, const struct args *args)
     ask_view(ctl, &f, &prs);
     probe_check(&f, lines);
     (args->json ? probe_json : probe_text)(&f, lines, &text);
-    ctl_put(&text);
+    (args->json ? ctl_put : ctl_put_text)(&text);
     demotions_free(prs);
     allowlist_read_clear(&past);
     if (f.app == PROBE_NO_ANSWER || f.workflows == PROBE_NO_ANSWER || f.check == PROBE_NO_ANSWER)

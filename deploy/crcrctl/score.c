@@ -139,6 +139,6 @@ int verb_score(struct ctl *ctl, const struct args *args)
     if (err)
         return ctl_fail(ctl, err, &why);
     (args->json ? card_put_json : put_text)(&card, &text);
-    ctl_put(&text);
+    (args->json ? ctl_put : ctl_put_text)(&text);
     return CTL_OK;
 }

@@ -291,19 +291,23 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows)
     const char *color = "";
     const char *name = s->topic == TOPIC_COUNT ? s->topic_name : topic_base_name(s->topic);
     clock_format(s->at_ms, at);
-    if (shows & SUMMARY_DATE)
+    bool narrow = shows & SUMMARY_NARROW;
+    if (shows & SUMMARY_DATE && narrow)
+        put_cell(to, at + sizeof("2026-") - 1, 14);
+    else if (shows & SUMMARY_DATE)
         put_padded(to, at, 24);
     else
         put_padded(to, at + sizeof("2026-11-21T") - 1, 13);
     put_padded(to, name, 11);
     if (shows & SUMMARY_DELIVERY)
-        put_padded(to, s->delivery, 36);
-    put_padded(to, s->event, 19);
+        (narrow ? put_cell : put_padded)(to, s->delivery, narrow ? 8 : 36);
+    if (!narrow)
+        put_padded(to, s->event, 19);
     FORMAT(text, "#%" PRId64, s->pr);
     put_padded(to, s->pr ? text : "", 8);
     put_padded(to, s->tier ? level_name(s->tier) : "", 2);
     repos_short(str_of(s->repos), text, sizeof(text));
-    put_padded(to, text, 24);
+    (narrow ? put_cell : put_padded)(to, text, narrow ? 18 : 24);
     for (size_t i = 0; i < sizeof(colors) / sizeof(*colors) && !*color; i++)
         if (str_is(str_of(s->outcome), colors[i].outcome))
             color = colors[i].color;

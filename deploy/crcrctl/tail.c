@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "../../common/base/mem.h"
+#include "out.h"
 #include "scan.h"
 #include "summary.h"
 #include "verbs.h"
@@ -66,6 +67,14 @@ static void print_held(void *opaque)
     fflush(stdout);
 }
 
+static void line_put(struct buf *to, const struct tail *tail, const struct summary *s)
+{
+    struct buf CLEANUP(buf_clear) line = BUF_INIT(LINE_MAX);
+    size_t width = out_width();
+    summary_line(&line, s, tail->shows | (width && width < OUT_WIDE ? SUMMARY_NARROW : 0));
+    put_fitted(to, buf_str(&line), width);
+}
+
 static bool record_print(void *opaque, const struct record *record)
 {
     struct tail *tail = opaque;
@@ -79,7 +88,7 @@ static bool record_print(void *opaque, const struct record *record)
     if (tail->json)
         summary_json(&line, &s);
     else
-        summary_line(&line, &s, tail->shows);
+        line_put(&line, tail, &s);
     if (!tail->holds) {
         printf("%.*s\n", STR_ARG(buf_str(&line)));
         return !ferror(stdout);

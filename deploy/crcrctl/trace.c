@@ -345,7 +345,8 @@ static int timeline_print(const struct ctl *ctl, const struct args *args, const 
                 t->steps[first].delivery, end - first, TEXT_MAX >> 20);
         return CTL_PROBLEM;
     }
-    printf("%s%.*s", first && !args->json ? "\n" : "", STR_ARG(buf_str(&text)));
+    fputs(first && !args->json ? "\n" : "", stdout);
+    (args->json ? ctl_put : ctl_put_text)(&text);
     return CTL_OK;
 }
 

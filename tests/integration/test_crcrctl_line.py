@@ -1,7 +1,12 @@
 """crcrctl's command line: what is answered without a configuration, what it suggests, ids cut short, the last lines."""
+import fcntl
 import json
+import os
+import re
 import secrets
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -102,3 +107,39 @@ def test_lag_watch_goes_on_until_a_signal(ctl, tmp_path):
         return len(rows) >= 3 * first and len({row["at"] for row in rows}) >= 3
     wait_for("it to look again", again)
     assert process.stop() == 0
+
+
+# ---- the terminal's width -----------------------------------------------------------------------------
+def at_a_terminal(ctl, columns, *arguments, **environment):
+    """What it prints to a terminal of that width, without colours; exit code 0 or 1."""
+    terminal, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    process = subprocess.Popen([BIN / "crcrctl", *map(str, arguments)], stdout=theirs, stderr=subprocess.PIPE, env=ctl.environment(**environment))
+    os.close(theirs)
+    said = b""
+    try:
+        while part := os.read(terminal, 4096):
+            said += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(terminal)
+    assert process.wait(60) in (0, 1), process.stderr.read()
+    process.stderr.close()
+    return re.sub(r"\x1b\[\d*m", "", said.decode()).splitlines()
+
+
+@pytest.mark.parametrize("arguments", (["tail", "all"], ["dlq", "list"], ["trace", "b-3"], ["probe", "org/a"], ["help", "levels"]),
+                         ids=lambda arguments: arguments[0])
+def test_lines_fit_the_terminal_and_are_whole_in_a_pipe(ctl, arguments):
+    piped = subprocess.run([BIN / "crcrctl", *arguments], capture_output=True, text=True, env=ctl.environment(), timeout=60).stdout
+    assert max(map(len, piped.splitlines())) > 60 and not any(line.endswith("…") for line in piped.splitlines())
+    narrow, wide = at_a_terminal(ctl, 60, *arguments), at_a_terminal(ctl, 400, *arguments)
+    assert max(map(len, narrow)) <= 60 < max(map(len, wide)), narrow
+    assert len(at_a_terminal(ctl, 0, *arguments, COLUMNS="60")) == len(narrow)
+
+
+def test_on_a_narrow_terminal_the_outcome_is_still_seen(ctl):
+    line, = [line for line in at_a_terminal(ctl, 80, "tail", "dlq")]
+    assert " dlq " in line and " b-3 " in line and " parked" in line and line.endswith("…")
+    head, entry, _ = at_a_terminal(ctl, 80, "dlq", "list")
+    assert head.split() == ["WHERE", "CLASS", "SOURCE", "DELIVERY", "REPO", "ERROR"] and entry.endswith("404")
