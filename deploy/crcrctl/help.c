@@ -77,8 +77,11 @@ int help_no_verb(int argc, char **argv)
     suggest(&meant, two, buf_str(&names));
     if (!meant.len) /* the second word may be something else */
         suggest(&meant, argv[0], buf_str(&names));
-    fprintf(stderr, "crcrctl: no verb '%s'%.*s `crcrctl help` lists all\n", two,
-            STR_ARG(meant.len ? buf_str(&meant) : STR_LIT(";")));
+    if (*argv[0] == '-')
+        fprintf(stderr, "crcrctl: options come after the verb, '%s', too\n", argv[0]);
+    else
+        fprintf(stderr, "crcrctl: no verb '%s'%.*s `crcrctl help` lists all\n", two,
+                STR_ARG(meant.len ? buf_str(&meant) : STR_LIT(";")));
     return CTL_USAGE;
 }
 
@@ -212,8 +215,9 @@ int verb_completion(struct ctl *ctl, const struct args *args)
         "if [[ $funcstack[1] == _crcrctl ]]; then _crcrctl; else compdef _crcrctl crcrctl; fi\n",
         "# fish completion of crcrctl\nfunction __crcrctl\n    set -l words (commandline -opc)\n"
         "    set -l now (commandline -ct)\n"
-        "    $words[1] __complete $words[2..-1] \"$now\" 2>/dev/null\nend\n"
-        "complete -c crcrctl -a '(__crcrctl)'\n",
+        "    set -l found ($words[1] __complete $words[2..-1] \"$now\" 2>/dev/null)\n"
+        "    if count $found >/dev/null; printf '%s\\n' $found; else; __fish_complete_path "
+        "\"$now\"; end\nend\ncomplete -c crcrctl -f -a '(__crcrctl)'\n",
     };
     const char *shell = args->n_names ? args->names[0] : "bash";
     (void)ctl;

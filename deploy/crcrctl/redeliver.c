@@ -144,16 +144,11 @@ static enum err payload_publish(const struct redeliver *r, struct delivery *one,
     one->state = DELIVERY_PUBLISHED;
     progress_end();
     if (r->args->json) {
-        json_put_begin(&line, NULL, '{');
-        json_put_text(&line, "delivery", one->guid);
-        json_put_string(&line, "event", event_kind_name(one->kind));
-        json_put_text(&line, "action", event.action);
-        json_put_text(&line, "key", buf_str(&key));
-        json_put_string(&line, "topic", at.topic);
-        json_int(&line, "partition", at.partition);
-        json_int(&line, "offset", at.offset);
-        buf_puts(&line, "}\n");
-        ctl_put(&line);
+        struct str action = event.action.ptr ? event.action : STR_LIT("");
+        ctl_json(json_pack("{s:s%, s:s, s:s%, s:s%, s:s?, s:i, s:I}", "delivery", one->guid.ptr,
+                           one->guid.len, "event", event_kind_name(one->kind), "action", action.ptr,
+                           action.len, "key", key.ptr, key.len, "topic", at.topic, "partition",
+                           (int)at.partition, "offset", (json_int_t)at.offset));
         return OK;
     }
     clean_printf(&line, "%s %.*s  %s%s%.*s  %s", r->args->dry_run ? "would publish" : "published",

@@ -37,7 +37,7 @@ BROKEN = {"KAFKA_BROKERS": "no address", "CRCR_NO_SUCH_NAME": "1"}
     (["tial"], 2, "no verb 'tial'; did you mean tail?"), (["dlq", "lst"], 2, "no verb 'dlq lst'; did you mean dlq list?"),
     (["help", "trase"], 2, "did you mean trace?"), (["topics", "drop"], 2, "did you mean topics"),
     (["nonsense"], 2, "no verb 'nonsense'; `crcrctl help` lists all"), ([""], 2, "usage: crcrctl VERB"), ([], 2, "usage: crcrctl VERB"),
-    (["tail", "--folow"], 2, "did you mean --follow?"), (["tail", "evnts"], 2, "did you mean events?"),
+    (["--context", "x", "lag"], 2, "options come after the verb"), (["tail", "--folow"], 2, "did you mean --follow?"), (["tail", "evnts"], 2, "did you mean events?"),
     (["lag", "crcr-fodl"], 2, "did you mean crcr-fold?"), (["dlq", "show", "x"], 2, "PARTITION@OFFSET"),
     (["send-webhook"], 2, "usage: crcrctl send-webhook"), (["tail", "events"], 2, "CRCR_NO_SUCH_NAME")), ids=str)
 def test_arguments_come_before_the_configuration(arguments, code, says):
