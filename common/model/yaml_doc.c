@@ -344,6 +344,10 @@ struct yaml_doc_excerpt yaml_doc_describe(const struct yaml_doc_node *node)
         strcpy(ret.text, yaml_doc_kind_name(node));
         return ret;
     }
+    if (!node->text.len) {
+        strcpy(ret.text, "an empty text");
+        return ret;
+    }
     struct yaml_doc_excerpt bare = yaml_doc_excerpt(node->text);
     size_t n = strlen(bare.text);
     ret.text[0] = '"';

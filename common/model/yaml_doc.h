@@ -50,7 +50,7 @@ struct yaml_doc_excerpt {
     char text[YAML_DOC_EXCERPT];
 };
 struct yaml_doc_excerpt yaml_doc_excerpt(struct str s);
-/* The text in quotes, or what the node is instead of a text. */
+/* The text in quotes, "an empty text", or what the node is instead of a text. */
 struct yaml_doc_excerpt yaml_doc_describe(const struct yaml_doc_node *node);
 
 #endif

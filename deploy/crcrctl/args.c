@@ -148,8 +148,7 @@ static bool text_fits(const struct ctl *ctl, enum option_type type, const char *
            : type == OPTION_TOPIC    ? is_topic(ctl, text)
            : type == OPTION_GROUP    ? is_group(ctl, text)
            : type == OPTION_POSITION ? dlq_position_parse(text, &at)
-           : type == OPTION_CONTEXT  ? text.len > 0
-                                     : true;
+                                     : text.len > 0;
 }
 
 /* False: the text is not what the option takes. */
@@ -285,7 +284,7 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
             (struct option){ row->name, row->type == OPTION_FLAG ? no_argument : required_argument,
                              NULL, row->letter ? row->letter : 256 };
         if (row->letter)
-            strncat(strncat(letters, &row->letter, 1), ":", row->type != OPTION_FLAG);
+            strncat(strncat(letters, &row->letter, 1), ":", row->type == OPTION_FLAG ? 0 : 1);
         if (row->initial)
             (void)value_take(ctl, row, row->initial, ret);
     }

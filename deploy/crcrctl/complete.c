@@ -76,7 +76,7 @@ void suggest(struct buf *to, const char *word, struct str names)
     size_t n = 0, best = APART_MAX;
     while (*word && str_split(&rest, '\n', &name)) {
         size_t now = str_starts(name, word) ? 0 : apart(str_of(word), name);
-        if (now > best || now >= strlen(word))
+        if (now > best || now >= strlen(word) || str_is(name, word))
             continue;
         n = now < best ? 0 : n;
         best = now;

@@ -171,8 +171,6 @@ void progress_end(void)
 
 enum err ctl_read_file(struct buf *to, const char *name, struct why *why)
 {
-    if (!*name)
-        return why_set(why, ERR_REFUSE, "no file is named; accepted is a path, or -");
     int fd = strcmp(name, "-") == 0 ? dup(STDIN_FILENO) : open(name, O_RDONLY | O_CLOEXEC);
     if (file_read(to, fd, why))
         return why_prefix(why, ERR_REFUSE, "%s", name);

@@ -53,11 +53,17 @@ def test_with_the_configuration_a_topic_has_its_prefix_or_none(ctl):
 @pytest.mark.parametrize("arguments", (
     ["tail", "--delivery", ""], ["tail", ""], ["lag", ""], ["dlq", "show", ""], ["probe", ""], ["trace", ""], ["trace"], ["replay"],
     ["dlq", "replay"], ["levels", "--dry-run"], ["score"], ["config"], ["rebuild-hud"], ["send-callback", "x"], ["dlq", ""],
+    ["topics", "check", "--file", ""], ["send-webhook", "x", "--url", ""], ["score", ""],
     ["send-callback", "x", "--token-file", "y", "--conclusion", ""], ["send-webhook", ""], ["allowlist", "check", ""]), ids=str)
 def test_no_message_has_empty_quotes(ctl, arguments):
     done = subprocess.run([BIN / "crcrctl", *arguments], capture_output=True, text=True, timeout=60, env=ctl.environment())
     assert done.returncode in (1, 2) and done.stderr.strip()
     assert "''" not in done.stderr and '""' not in done.stderr and " : " not in done.stderr and not done.stderr.startswith(":")
+
+
+def test_an_empty_text_of_a_file_is_named_as_one(ctl):
+    done = ctl("allowlist", "check", "-", input='L1: [""]\n', expect=1)
+    assert done.stderr.startswith("-:1:6: an empty text is not a repository")
 
 
 # ---- the last lines, until when, ids cut short --------------------------------------------------------
