@@ -276,15 +276,18 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
         { 0 }
     };
     const struct option_row *row;
-    char letters[2 * sizeof(options) / sizeof(*options) + 2] = ":";
+    char letters[2 * sizeof(options) / sizeof(*options) + 2] = ":"; /* the rest stays NUL */
     int got, index = -1;
     *ret = (struct args){ .json = false };
     for (size_t i = 0; (row = verb_option(verb, i)); i++) {
         options[i] =
             (struct option){ row->name, row->type == OPTION_FLAG ? no_argument : required_argument,
                              NULL, row->letter ? row->letter : 256 };
-        if (row->letter)
-            strncat(strncat(letters, &row->letter, 1), ":", row->type == OPTION_FLAG ? 0 : 1);
+        if (row->letter) {
+            size_t end = strlen(letters);
+            letters[end] = row->letter;
+            letters[end + 1] = row->type == OPTION_FLAG ? '\0' : ':';
+        }
         if (row->initial)
             (void)value_take(ctl, row, row->initial, ret);
     }

@@ -95,7 +95,7 @@ static bool record_print(void *opaque, const struct record *record)
     }
     if (tail->last && tail->n_held == 2 * tail->last)
         sort_held(tail);
-    else if (tail->n_held == HELD_MAX)
+    else if (!tail->last && tail->n_held == HELD_MAX)
         print_held(tail);
     if (tail->n_held == tail->cap_held) {
         tail->cap_held = tail->cap_held ? 2 * tail->cap_held : 256;
