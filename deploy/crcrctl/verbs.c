@@ -41,7 +41,7 @@
 
 const struct option_row common_options[] = {
     OPT("brokers", TEXT, brokers, "where Kafka is, in place of KAFKA_BROKERS",
-        .value = "HOST:PORT,…"),
+        .value = "HOST:PORT"),
     OPT("redis", TEXT, redis, "where Redis is, in place of REDIS_ENDPOINT", .value = "HOST:PORT"),
     OPT("context", CONTEXT, context, "all settings from that context, none from the environment"),
     NONE,
