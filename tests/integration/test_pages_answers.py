@@ -3,7 +3,9 @@ import signal
 import time
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
+from lib.bundle import bundled
 from lib.processes import wait_for
 from test_pages_browser import WIDE, Page, chromium, failed, page  # noqa: F401
 from test_pages_states import check_of, dispatches_of, serving
@@ -15,6 +17,17 @@ from test_reporter_hours import Counting
 @pytest.fixture(scope="module")
 def reporter(kafka_node, tmp_path_factory):
     yield from serving(Counting, tmp_path_factory.mktemp("answers"), kafka_node.brokers)
+
+
+# Modules of the pages by themselves, with what an answer of the server may hold.
+LEVEL = bundled("level.js") + "const node = ours.level(arguments[0]); return [...node.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((one) => one.textContent));"
+CARDS = bundled("health.js") + "return Object.fromEntries(ours.assessed(arguments[0]).map((one) => [one.title, [one.well, ours.cards(arguments[0]).textContent]]));"
+CHART = bundled("charts.js") + """const plot = ours.chart("Queue", "", arguments[0]).querySelector("svg");
+return { segments: [...plot.querySelectorAll("path:not(.grid)")].map((one) => [one.getAttribute("class"), one.getAttribute("d").split("M").length - 1]),
+         texts: [...plot.querySelectorAll("text")].map((one) => one.textContent) };"""
+VALUES = bundled("values.js") + "return arguments[0].map((one) => ours.seconds(one));"
+SIZES = """return [...new Set([...document.querySelectorAll("body *")].filter((one) => one.checkVisibility() &&
+  [...one.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim())).map((one) => getComputedStyle(one).fontSize))];"""
 
 
 def texts(page, selector):  # noqa: F811
@@ -212,3 +225,78 @@ def test_a_check_run_that_the_budget_holds_up_is_said_to_be_absent_and_why(repor
     page.open(f"/delivery/{held.delivery}").wait("is not on the pull request: our budget for GitHub is used up, until", "A merge that requires it waits")
     assert check_of(reporter, held)["blocks"]
     page.open("/", WIDE).wait("GitHub budget", selector=".verdict")
+
+
+def test_what_was_not_measured_is_no_data_and_values_that_look_alike_say_which_is_greater(reporter, page):  # noqa: F811
+    page.open("/prs").wait("Pull requests")
+
+    def criterion(name, value, ok, threshold=10_800, unit="seconds"):
+        return {"name": name, "value": value, "wanted": "<", "threshold": threshold, "unit": unit, "ok": ok, "over": 1, "of": "jobs"}
+    rows = page.js(LEVEL, {"level": "L2", "level_since": None, "measured_from": None, "question": "ready_for_l3", "answer": False, "history": [], "criteria": [
+        criterion("e2e_p50", None, None), criterion("queue_mean", 10_799.7, True), criterion("overrun", 10_800, False)]})
+    assert [(row[1], row[3], row[4]) for row in rows] == [
+        ("No data", "1 job", "? No data"), ("just under 3 h", "1 job", "✓ met"), ("exactly 3 h", "1 job", "✗ not met")]
+
+
+def test_the_budget_says_what_is_left_of_what_and_when_it_is_full(reporter, page):  # noqa: F811
+    health = wait_for("a look", lambda: reporter.relay.api("/api/crcr/health"))
+    page.open("/prs").wait("Pull requests")
+    bucket = {"bucket": "requests_hour", "account": "pytorch", "left": 1192, "left_l4": 1192, "of": 1250, "limit": 5000, "full_at": "2026-11-21T02:18:00Z", "l4_at": None, "rest_at": None}
+    dispatches = {"dispatched": 2, "failed": 6, "p50_seconds": 1, "p99_seconds": 2}
+    cards = page.js(CARDS, {**health, "budget": {"error": None, "limited_until": None, "buckets": [bucket]}, "dispatches": {**(health["dispatches"] or {}), **dispatches}})
+    assert "1,192 of 1,250 requests an hour left for pytorch, all at " in cards["GitHub budget"][1] and "(limit 5,000)" in cards["GitHub budget"][1]
+    assert cards["Dispatches today"][0] > 1, "a day on which most failed is not OK"
+
+
+def test_a_plot_has_a_dot_for_a_point_alone_a_gap_where_nothing_is_known_and_round_marks(reporter, page):  # noqa: F811
+    page.open("/prs").wait("Pull requests")
+    plot = {"type": "line", "unit": "seconds", "labels": list("abcdefgh"),
+            "sets": [{"name": "P95", "values": [None, 4000, None, 1000, 1200, None, 800, 900], "look": "series1"}]}
+    drawn = page.js(CHART, plot)
+    assert drawn["segments"] == [["line series1", 1], ["line open series1", 1], ["dots series1", 5]], "today is not over: its line is dashed"
+    assert drawn["texts"][:4] == ["0 s", "30 min", "1 h", "1 h 30 min"]
+    assert page.js(VALUES, [0.42, 300, 355, 3600, 4800, 259_200]) == ["0.4 s", "5 min", "5 min 55 s", "1 h", "1 h 20 min", "3 days"]
+
+
+def test_a_definition_is_shown_by_mouse_finger_and_key(reporter, page):  # noqa: F811
+    page.open("/pipeline").wait("Topics")
+    shown = "return document.querySelector('#tip:popover-open')?.innerText ?? ''"
+    page.js("document.querySelector(\"[aria-label='Topics'] th .tip\").scrollIntoView({ block: 'center' })")
+    page.click("[aria-label='Topics'] th .tip")
+    assert "Offsets between" in wait_for("the popover", lambda: page.js(shown))
+    page.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    wait_for("it to be closed", lambda: page.js(shown) == "")
+    page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    wait_for("it again", lambda: page.js(shown))
+    box = page.js("const { left, right, top, bottom } = document.querySelector('#tip').getBoundingClientRect(); return [left, innerWidth - right, top, innerHeight - bottom]")
+    assert min(box) >= 0, "on the screen"
+    assert page.js("return document.querySelectorAll('main th[title], .card[title]').length") == 0
+
+
+def test_the_footer_says_the_zone_of_all_times_once(reporter, page):  # noqa: F811
+    page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    try:
+        page.open("/").wait("Backends of")
+        assert "Times: UTC+5:30, 24 h" in page.text("footer") and "UTC+5:30" not in page.text("main")
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+
+
+def test_a_backend_without_jobs_has_a_page_without_a_fault(reporter, page):  # noqa: F811
+    page.driver.get_log("browser")
+    page.open("/repo/pytorch/crcr-test").wait("No job has reported yet")
+    page.wait("Live", selector="#fresh")
+    assert [one["message"] for one in page.driver.get_log("browser") if one["level"] == "SEVERE"] == []
+
+
+def test_text_has_four_sizes_and_what_is_well_has_no_colour(reporter, page):  # noqa: F811
+    sizes = set()
+    for path in ("/", "/prs", "/pipeline", "/pr/941", "/repo/org/four", "/repo/org/four/since", "/metrics-board", "/prz"):
+        page.open(path)
+        wait_for(f"{path} to be there", lambda: page.js("return document.querySelector('main h1') !== null"))
+        page.js("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+        sizes |= set(page.js(SIZES))
+        assert set(page.js("return [...document.querySelectorAll('main .good:not(.verdict)')].map((one) => getComputedStyle(one).color)")) <= {
+            page.js("return getComputedStyle(document.querySelector('footer')).color")}, path
+        assert set(page.js("return [...document.querySelectorAll('main td a')].map((one) => getComputedStyle(one).textDecorationLine)")) <= {"none"}, path
+    assert sizes == {"24px", "16px", "14px", "12px"}

@@ -112,7 +112,7 @@ def test_the_first_page_has_the_worst_of_the_highest_level_first(reporter, page)
     rows = page.wait_rows(lambda rows: "0.0 %" in rows["org/two"])
     assert list(rows)[0] == "org/four" and "0.0 %" in rows["org/four"], "L4 before L2, what failed before what did not"
     assert "100 %" in rows["org/two"], "what a back end starts itself does not count in its pass rate"
-    assert page.js("return document.querySelector('main th[title]') !== null"), "each number has its definition"
+    assert page.js("return document.querySelector('main th [data-tip]') !== null"), "each number has its definition"
     assert "of 1 jobs 1 not successful" in page.js("return document.querySelector(\"[data-key='org/four'] svg\").getAttribute('aria-label')")
     page.click("nav.choice a[href='/?days=1']")
     page.wait("1 day", selector="nav.choice [aria-current]")  # the rows before it have the same numbers

@@ -124,7 +124,8 @@ def test_the_page_and_the_cards_say_it_in_words(reporter, chromium):  # noqa: F8
     cards = page.open("/", NARROW).wait("Relay", "Critical", "GitHub budget", "Breakers", "Dead-letter queue",
                                         "Warning", "Allowlist", selector=".cards")
     assert "l4: the oldest record has waited" in cards and "org/five" in cards
-    assert page.js("return [...document.querySelectorAll('.card')].every((one) => one.title)"), "each has its definition"
+    assert page.js("const terms = [...document.querySelectorAll('main dt')].map((one) => one.textContent);"
+                   "return [...document.querySelectorAll('.card h2 a')].every((one) => terms.includes(one.textContent))"), "each has its definition"
     assert page.js("return document.documentElement.scrollWidth <= innerWidth")
     page.click(".card a[href='/pipeline']")
     page.wait("What waits")

@@ -1,7 +1,7 @@
 // Charts of points of time, as SVG: they take the colours of the page. Below each large one is a table
 // that says the same.
 import { el, own, table } from "./dom.js";
-import { count, seconds } from "./values.js";
+import { count, DAY_UTC, seconds, TIME } from "./values.js";
 
 // ---- the span of time -----------------------------------------------------------------------------
 
@@ -24,9 +24,7 @@ export function choice(name, choices, now, hash = "") {
 export const daysChoice = (choices, now, hash) =>
   choice("days", [...choices].sort((a, b) => a - b).map((days) => [days, days === 1 ? "1 day" : `${days} days`]), now, hash);
 
-const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
-const HOUR = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-export const pointName = (at, step) => (step === "hour" ? HOUR : DAY).format(new Date(at));
+export const pointName = (at, step) => (step === "hour" ? TIME : DAY_UTC).format(new Date(at));
 
 // ---- small ----------------------------------------------------------------------------------------
 
@@ -56,7 +54,7 @@ export function spark(points) {
 // ---- large ----------------------------------------------------------------------------------------
 
 const UNITS = { percent: (value) => `${Number(value.toFixed(1))} %`, seconds, count };
-const say = (unit, value) => (value === null || value === undefined ? "no data" : UNITS[unit](value));
+const say = (unit, value) => (value === null || value === undefined ? "No data" : UNITS[unit](value));
 
 // What an axis may be divided into: seconds as people say them.
 const TIMES = [.1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000, 1728000];

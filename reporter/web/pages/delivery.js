@@ -1,7 +1,7 @@
 // "/delivery/<id>": what became of one event, a box for each backend; pr.js shows the same boxes.
 import { el, link, own, slots } from "./dom.js";
 import { neverReported, timeline, waterfall } from "./timeline.js";
-import { copyButton, count, demoted, isBad, jobKey, jobName, jobsByRepo, jobState, newestAttempts, NO_CONCLUSION, plural, prLink, rank, repoLink, said, seconds,
+import { clock, copyButton, count, demoted, isBad, jobKey, jobName, jobsByRepo, jobState, newestAttempts, NO_CONCLUSION, plural, prLink, rank, repoLink, said, seconds,
          state, stateName, tally, tier, when, worst } from "./values.js";
 
 // ?limit=: how many jobs are asked for.
@@ -9,6 +9,7 @@ export const api = (match, query) => `/api/crcr/deliveries/${match[1]}${query}`;
 
 const JOBS_MAX = 10000; // what the server gives of one delivery
 const SHOWN = 100;      // of a backend, the worst; the others are one click away
+const GREEN = 5;        // more that ended well are folded where one did not
 const TESTS = 5;        // failed tests of a job; likewise
 
 // ---- a job --------------------------------------------------------------------------------------
@@ -53,7 +54,7 @@ function verdict(job) {
   return el("div", [
     el("p", ["The backend says: ", el("strong", textOf(read.category) || "no category"),
              read.confidence === undefined ? "" : ` (confidence ${textOf(read.confidence)})`, read.summary ? [". ", said(textOf(read.summary))] : "",
-             job.environment ? [" Environment: ", said(job.environment), "."] : ""]),
+             job.environment ? [" · environment: ", said(job.environment)] : ""]),
     suspect ? el("p", ["Suspected upstream change: ", suspect.pr ? [prLink(suspect.pr), " "] : "", suspect.commit ? el("code", textOf(suspect.commit).slice(0, 10)) : "",
                        suspect.reason ? [": ", said(textOf(suspect.reason))] : ""]) : null,
     rows.length ? el("details", [el("summary", `Evidence: ${plural(rows.length, "excerpt")}`), el("ul", rows.map((row) => el("li", [
@@ -107,7 +108,7 @@ function checkSentence(row, delivery) {
   const check = row.check_run, name = el("code", `crcr/${row.repo}`), failed = check.blocks && check.status === "completed";
   const at = delivery.upstream_repo && check.id ? link("on GitHub", `https://github.com/${delivery.upstream_repo}/runs/${check.id}`) : null;
   const how = check.of_other_delivery ? " is about a newer delivery of this commit."
-    : check.status === "absent" ? [` is not on the pull request: ${ABSENT[check.absent] || check.absent}`, check.until ? [", until ", when(check.until)] : "",
+    : check.status === "absent" ? [` is not on the pull request: ${ABSENT[check.absent] || check.absent}`, check.until ? `, until ${clock(check.until)}` : "",
                                    check.blocks ? ". A merge that requires it waits." : "."]
     : check.status === "queued" ? " is queued. It blocks the merge until it has passed."
     : check.status === "in_progress" ? " is running. It blocks the merge until it has passed."
@@ -164,16 +165,23 @@ function artifacts(jobs) {
     el("ul", those.map((job) => el("li", link(jobName(job), job.artifact_url), { key: jobKey(job) })))]) : null;
 }
 
+// Those that did not end well, at most SHOWN; what follows is one click away.
+function cut(jobs) {
+  const first = jobs.findIndex(({ job }) => ["success", "neutral", "skipped"].includes(stateName(job)));
+  return first > 0 && jobs.length - first > GREEN ? Math.min(first, SHOWN) : SHOWN;
+}
+
 function box({ row, jobs, how }, delivery, labels, named) {
+  const shown = cut(jobs);
   return el("section", slots([
     el("h3", [repoLink(row.repo), " ", tier(row.level), " ", demoted(row.demoted), " ",
       how ? state(how) : noJob(row, delivery), " ", row.check_run?.blocks ? el("span", "blocks", { class: "chip bad" }) : null]),
     el("p", advice(row, delivery, labels), { class: "quiet" }),
     row.oncalls.length ? el("p", `On call: ${row.oncalls.join(", ")}`, { class: "quiet" }) : null,
     dispatch(row),
-    el("ul", jobs.slice(0, SHOWN).map(jobItem), { class: "jobs" }),
-    jobs.length > SHOWN ? el("details", [el("summary", ["And ", ...tally(jobs.slice(SHOWN).map((one) => stateName(one.job)))]),
-                                         el("ul", jobs.slice(SHOWN).map(jobItem), { class: "jobs" })]) : null,
+    el("ul", jobs.slice(0, shown).map(jobItem), { class: "jobs" }),
+    jobs.length > shown ? el("details", [el("summary", ["And ", ...tally(jobs.slice(shown).map((one) => stateName(one.job)))]),
+                                         el("ul", jobs.slice(shown).map(jobItem), { class: "jobs" })]) : null,
     artifacts(jobs),
   ]), { key: row.repo.toLowerCase(), id: named ? row.repo : null, class: "box" });
 }
@@ -224,13 +232,13 @@ export function show(data) {
   return slots([
     el("h1", ["Delivery ", el("code", data.delivery_id)]),
     el("p", [data.event_type || "event", data.pr_number ? [", pull request ", prLink(data.pr_number)] : "", ", commit ",
-             el("code", (data.head_sha || "–").slice(0, 10), { title: data.head_sha }), ", ", when(startOf(data)),
+             el("code", (data.head_sha || "–").slice(0, 10)), ", ", when(startOf(data)),
              ...selfReported(data), " ", copyButton(data.delivery_id, "the delivery's id")], { class: "quiet" }),
     data.clocks ? waterfall(data) : null,
     el("h2", "Backends"),
     el("p", summary(data)),
     boxes(data, null, true),
     data.clocks ? timeline(data) : null,
-    el("p", ["Its way through the topics: ", el("code", trace), " ", copyButton(trace, "the command")], { class: "quiet" }),
+    el("p", ["Trace: ", el("code", trace), " ", copyButton(trace, "the command")], { class: "quiet" }),
   ]);
 }

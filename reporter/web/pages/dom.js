@@ -32,9 +32,12 @@ export const outside = (url) => (/^https?:\/\/[^/@\\]+(\/|$)/.test(url || "") ? 
 // To elsewhere; plain text where it is no plain http(s) URL.
 export const link = (text, url, attributes) => (outside(url) ? el("a", text, { ...outside(url), ...attributes }) : el("span", text));
 
+// What help says comes where it is asked for, by mouse, finger or key: main.js fills the one popover, the browser shows it.
+export const tip = (text, help) => (help ? el("button", text, { type: "button", class: "tip", popovertarget: "tip", popovertargetaction: "show", "data-tip": help }) : text);
+
 // One row of headings, or two where columns have a group, of which short is theirs.
 function heads(columns) {
-  const head = (text, column, more) => el("th", text, { scope: "col", role: "columnheader", class: column.look, title: column.help, ...more });
+  const head = (text, column, more) => el("th", tip(text, column.help), { scope: "col", role: "columnheader", class: column.look, ...more });
   const grouped = columns.filter((column) => column.group);
   if (!grouped.length) return el("tr", columns.map((column) => head(column.name, column)), { role: "row" });
   const top = columns.flatMap((column, i) => (!column.group ? head(column.name, column, { rowspan: 2 })
@@ -56,7 +59,7 @@ export function table(name, caption, columns, rows) {
     { class: "scroll rows", tabindex: "0", role: "region", "aria-label": name });
 }
 
-// The numbers of a table in words, for who cannot hover.
+// The numbers of a table in words: on a phone it has no heads.
 export const glossary = (columns) => el("details", [el("summary", "Definitions"),
   el("dl", columns.filter((column) => column.help).flatMap((column) => [el("dt", column.name), el("dd", column.help)]))]);
 

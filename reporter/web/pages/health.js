@@ -1,7 +1,7 @@
-// The cards of "/": is the relay well? The numbers are those of /api/crcr/health; what counts as well is said here, once, and on
-// hover. Critical is where an alert of deploy/monitoring calls somebody.
+// The cards of "/": is the relay well? The numbers are those of /api/crcr/health; what counts as well is said here, once, and
+// under "Definitions". Critical is where an alert of deploy/monitoring calls somebody.
 import { el, own, slots } from "./dom.js";
-import { count, plural, said, seconds, when } from "./values.js";
+import { clock, count, plural, said, seconds, when } from "./values.js";
 
 // ---- well, or not -------------------------------------------------------------------------------
 
@@ -24,8 +24,6 @@ export function waits(role, waited) {
 
 const isOlder = (text, minutes) => text !== null && Date.now() - Date.parse(text) > minutes * MINUTE * 1000;
 const worstRole = (roles) => [...roles].sort((a, b) => waits(b.role, b.seconds) - waits(a.role, a.seconds) || b.seconds - a.seconds)[0];
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const clock = (text) => el("span", CLOCK.format(new Date(text)), { title: text });
 
 // ---- a backend ----------------------------------------------------------------------------------
 
@@ -53,11 +51,17 @@ export const DLQ_OLDER = "Older entries are not counted here: ";
 const CANARY_HOURS = 30;
 const REDIS_TEXT = "Pages of results and check runs stop; what comes waits in Kafka, and nothing is lost.";
 
-const bucketName = (name) => name.replace("_", " an ").replace("an minute", "a minute");
+const bucketName = (name) => name.replace("content", "content-creating calls").replace("_", " an ").replace("an minute", "a minute");
 // "1,192 of 1,250 requests an hour are left, …": what a full bucket holds is a quarter of the limit.
 const bucketText = (one) => [`${count(one.left)} of ${count(one.of)} ${bucketName(one.bucket)} left`, one.account === "*" ? "" : ` for ${one.account}`, one.full_at ? [", all at ", clock(one.full_at)] : "",
   ` (limit ${count(one.limit)})`, one.l4_at ? [": L4 waits until ", clock(one.l4_at)] : one.rest_at ? [": L1 to L3 wait until ", clock(one.rest_at)] : ""];
 const newest = (list) => list.filter(Boolean).sort().at(-1);
+
+// The card has those that make somebody wait, if any do.
+function tight(buckets = []) {
+  const some = buckets.filter((one) => one.l4_at || one.rest_at);
+  return some.length ? some : buckets;
+}
 
 export function budgetOf(one) {
   if (one.error) return [UNKNOWN, ["Not known: ", said(one.error), "."]];
@@ -89,7 +93,7 @@ const CARDS = [
        one.p50_seconds === null ? "" : `From receipt to dispatch p50 ${seconds(one.p50_seconds)}, p99 ${seconds(one.p99_seconds)}.`], [],
        one.failed * 20 > one.dispatched ? `${count(one.failed)} of ${plural(one.dispatched + one.failed, "dispatch", "dispatches")} failed` : `dispatches take ${seconds(one.p99_seconds)}`])],
   ["GitHub budget", "/pipeline#budget", "Calls left before our own limit, for the account with the fewest. A bucket holds a quarter of the limit; the rest comes evenly. A warning when nothing " +
-    "is left for L1 to L3, or GitHub asked us to wait; critical when nothing is left for L4.", ({ budget }) => budgetOf(budget)],
+    "is left for L1 to L3, or GitHub asked us to wait; critical when nothing is left for L4.", ({ budget }) => budgetOf({ ...budget, buckets: tight(budget.buckets) })],
   ["Breakers", "/pipeline", "Downstreams whose owner's last 5 calls had no answer: a sender puts their tasks off. A warning while there is one; critical 30 min after the last answer, where there was one in 24 h.",
    ({ breakers: one }) => (one.open === null ? [UNKNOWN, READING] : !one.open ? [GOOD, "Each downstream answers."]
      : [one.downstreams.some((row) => isOlder(row.answered_at, 30)) ? BAD : LOOK,
@@ -115,16 +119,16 @@ const CARDS = [
 
 // Each: { title, path, help, well, text, items, short }; the worst first.
 export function assessed(health) {
-  const list = CARDS.filter(([title]) => title !== "Canary" || health.canary).map(([title, path, help, look]) => {
+  const list = CARDS.filter(([title]) => title !== "Canary" || health.canary).map(([title, path, , look]) => {
     const [well, text, items, short] = look(health);
-    return { title, path: title === "Canary" ? `/repo/${health.canary.repo}` : path, help, well, text, items, short };
+    return { title, path: title === "Canary" ? `/repo/${health.canary.repo}` : path, well, text, items, short };
   });
   return list.sort((a, b) => b.well - a.well);
 }
 
-const card = ({ title, path, help, well, text, items }) => el("section", slots([
+const card = ({ title, path, well, text, items }) => el("section", slots([
   el("h2", [own(title, path), " ", wellness(well)]), el("p", text),
-  items?.length ? el("ul", items.map((item) => el("li", item))) : null]), { class: `card ${lookOf(well)}-edge`, key: title, title: help });
+  items?.length ? el("ul", items.map((item) => el("li", item))) : null]), { class: `card ${lookOf(well)}-edge`, key: title });
 
 // health: of /api/crcr/health; what the topics said may be old. Those that are well are one line.
 export function cards(health) {

@@ -1,6 +1,6 @@
 // "/": is all well, and how does each backend do: by level, and of each level the worst first.
 import { daysChoice, daysOf, spark } from "./charts.js";
-import { el, glossary, own, slots, table } from "./dom.js";
+import { el, glossary, own, slots, table, tip } from "./dom.js";
 import { BAD, cards, condition, CONDITION_HELP, GOOD, assessed, LOOK, lookOf, UNKNOWN, wellness } from "./health.js";
 import { count, demoted, E2E_HELP, P95_HELP, PASS_RATE_HELP, passRate, plural, prLink, QUEUE_HELP, rank, repoLink, said, seconds, state, stateName, when } from "./values.js";
 
@@ -32,8 +32,8 @@ const COLUMNS = [
   { name: "When", look: "when", help: "When that job ended or began, by the clock of its CI." },
   { name: "Pass rate", look: "number", help: `In this span of time. ${PASS_RATE_HELP} Green from 95 %, amber from 80 %.` },
   { name: "Failures", look: "number", help: "Finished jobs that were not successful: failed, cancelled, timed out. Beside it, by hour (1 day) or day, how many jobs ended, and from below how many of them were not successful." },
-  { name: "Queue", look: "number", help: `Mean; the P95 on hover. ${QUEUE_HELP} ${P95_HELP}` },
-  { name: "End to end", look: "number", help: `Mean; the P95 on hover. ${E2E_HELP}` },
+  { name: "Queue", look: "number", help: `Mean; it says its P95. ${QUEUE_HELP} ${P95_HELP}` },
+  { name: "End to end", look: "number", help: `Mean; it says its P95. ${E2E_HELP}` },
   { name: "Nightly", look: "number", help: "The pass rate of the runs that it starts itself: nightly and periodic." },
 ];
 
@@ -46,14 +46,14 @@ const lastState = (repo) => (repo.last_run ? stateName(repo.last_run.worst) : nu
 
 function lastRun(repo) {
   const run = repo.last_run;
-  if (!run) return el("span", "nothing yet", { class: "quiet" });
+  if (!run) return el("span", "No data", { class: "quiet" });
   const more = [run.failed ? `${run.failed} failed` : null, run.running ? `${run.running} running` : null].filter(Boolean);
   return [state(lastState(repo)), " ", run.worst.pr_number ? prLink(run.worst.pr_number) : said(run.worst.event_type), " ",
           el("small", `${more.length ? `${more.join(", ")} of ` : ""}${run.more_jobs ? "its newest " : ""}${plural(run.jobs, "job")}`, { class: "quiet" })];
 }
 
 // A mean, with its P95.
-const spanOf = ({ mean, p95 }) => (mean === null ? "–" : el("span", seconds(mean), { title: `P95 ${seconds(p95)}` }));
+const spanOf = ({ mean, p95 }) => (mean === null ? "–" : tip(seconds(mean), `P95 ${seconds(p95)}`));
 
 function row(repo, ready) {
   const newest = repo.last_run ? repo.last_run.worst : null, prs = repo.window.pull_requests, [well, why] = condition(repo);
@@ -69,10 +69,13 @@ function row(repo, ready) {
 const rateOf = (repo) => repo.window.pull_requests.pass_rate ?? 2; // of those without jobs nobody knows it
 const worstFirst = (a, b) => condition(b)[0] - condition(a)[0] || rank(lastState(a)) - rank(lastState(b)) || rateOf(a) - rateOf(b) || a.repo.localeCompare(b.repo);
 
-function section(level, meaning, repos, ready) {
+// The heads of the first table alone explain themselves: those of the others say the same.
+const PLAIN = COLUMNS.map(({ name, look }) => ({ name, look }));
+
+function section([level, meaning], columns, repos, ready) {
   const mine = repos.filter((repo) => repo.level === level).sort(worstFirst), name = level || "Others";
   return mine.length ? el("section", [el("h2", name, { id: name }),
-    table(name, [`${plural(mine.length, "backend")}: `, meaning], COLUMNS, mine.map((repo) => row(repo, ready[repo.repo.toLowerCase()])))], { class: "front", key: name }) : null;
+    table(name, [`${plural(mine.length, "backend")}: `, meaning], columns, mine.map((repo) => row(repo, ready[repo.repo.toLowerCase()])))], { class: "front", key: name }) : null;
 }
 
 // One sentence: what is wrong, each part a link to where one does something about it.
@@ -89,25 +92,25 @@ function headline(data, repos) {
   parts.sort((a, b) => b.well - a.well);
   const well = parts.length ? parts[0].well : GOOD;
   return el("p", parts.length ? [wellness(well), " ", parts.map((one, i) => [i ? "; " : "", own(one.text, one.path)])]
-    : [wellness(GOOD), ` The relay is well, and events reach all ${count(repos.length)} backends.`], { class: `verdict ${lookOf(well)}`, role: "status" });
+    : [wellness(GOOD), ` The relay is OK, and events reach all ${count(repos.length)} backends.`], { class: `verdict ${lookOf(well)}`, role: "status" });
 }
 
-const NOTES = (list) => (!list.caught_up ? "The allowlist is being read: until then no level is known." : list.sha ? ["Allowlist ", el("code", list.sha.slice(0, 10)), ", fetched ", when(list.fetched_at)]
-  : "No allowlist has been published yet: the log of the dispatcher's router says why.");
+const NOTES = (list) => (!list.caught_up ? "The allowlist is being read: until then no level is known." : list.sha ? null : "No allowlist has been published yet: the log of the dispatcher's router says why.");
 
 export function show(data, query) {
   const list = data.allowlist, part = (query.get("q") || "").toLowerCase(), canary = data.health.canary?.repo.toLowerCase();
   const all = (data.repos || []).filter((repo) => repo.repo.toLowerCase() !== canary), repos = all.filter((repo) => repo.repo.toLowerCase().includes(part));
+  const first = LEVELS.find(([level]) => repos.some((repo) => repo.level === level))?.[0];
   return slots([
     el("h1", data.upstream_repo ? `Backends of ${data.upstream_repo}` : "Backends"),
     headline(data, all),
     cards(data.health),
     data.missing ? el("p", ["The backends could not be read: ", data.missing, data.repos ? [" Those below are of ", when(data.asOf), "."] : ""], { class: "error", role: "alert", id: "backends" }) : null,
-    list ? el("p", NOTES(list), { class: "quiet" }) : null,
+    list && NOTES(list) ? el("p", NOTES(list), { class: "quiet" }) : null,
     list?.error ? el("p", ["The newest allowlist is not in force: ", said(list.error)], { class: "error", role: "alert" }) : null,
     part ? el("p", [`Backends with “${part}” in their name. `, own("All", "/")]) : null,
     data.repos ? daysChoice(DAYS, daysOf(query, DAYS)) : null,
-    ...LEVELS.map(([level, meaning]) => section(level, meaning, repos, data.ready)),
+    ...LEVELS.map((one) => section(one, one[0] === first ? COLUMNS : PLAIN, repos, data.ready)),
     data.repos && !repos.length ? el("p", part ? "None." : "No backend is listed, and none has reported. The allowlist names them (ALLOWLIST_URL).") : null,
     repos.length ? glossary(COLUMNS) : null,
   ]);

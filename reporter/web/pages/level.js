@@ -1,5 +1,5 @@
-// Part of the page of a back end: whether its figures are good enough for L3, and its levels so far.
-import { el, table } from "./dom.js";
+// Part of the page of a backend: whether its figures are good enough for L3, and its levels so far.
+import { el, table, tip } from "./dom.js";
 import { E2E_HELP, QUEUE_HELP, seconds, tier, when } from "./values.js";
 
 // By the names of the API.
@@ -35,7 +35,7 @@ const COLUMNS = [
 
 const plural = { jobs: "job", runs: "run" };
 const row = (one) => ({ key: one.name, cells: [
-  el("span", CRITERIA[one.name][0], { title: CRITERIA[one.name][1] }), measured(one),
+  tip(...CRITERIA[one.name]), measured(one),
   `${one.wanted === ">=" ? "at least" : "below"} ${value(one.threshold, one.unit)}`, one.of ? `${one.over} ${one.over === 1 ? plural[one.of] : one.of}` : "–", verdict(one)] });
 
 // Of what is asked at L2: "4 of 6 for L3", and which are missing.

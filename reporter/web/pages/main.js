@@ -2,7 +2,7 @@
 import { el, own, patch } from "./dom.js";
 import { addressOf } from "./find.js";
 import { follow, isFollowing, isLive, leave, tagOf } from "./live.js";
-import { ages } from "./values.js";
+import { ages, TIME_S, ZONE } from "./values.js";
 import * as delivery from "./delivery.js";
 import * as home from "./home.js";
 import * as metrics from "./metrics.js";
@@ -13,7 +13,6 @@ import * as repo from "./repo.js";
 import * as since from "./since.js";
 
 const REFRESH_MS = 5000, REDRAW_MS = 60000, ANSWER_MS = 15000;
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const byId = (id) => document.getElementById(id);
 const content = byId("main"), banner = byId("banner"), auto = byId("auto");
 
@@ -27,12 +26,12 @@ const PAGES = [
   [/^\/pipeline\/?$/, pipeline, () => ""],
   [/^\/pr\/(\d+)\/?$/, pr, (m) => `Nothing is known of pull request ${m[1]}: nothing was dispatched for it, or longer ago than CRCR_STATUS_TTL.`],
   [/^\/delivery\/([A-Za-z0-9-]+)\/?$/, delivery, (m) => `Nothing is known of delivery ${m[1]}: it is older than CRCR_STATUS_TTL, or was for no backend. ` +
-    `The first 8 characters of an id are enough where it was dispatched. Its way through the topics: crcrctl trace ${m[1]}`],
+    `The first 8 characters of an id are enough where it was dispatched. Trace: crcrctl trace ${m[1]}`],
   [/^\/metrics-board\/?$/, metrics, () => ""],
   [/^\/$/, home, () => ""],
 ];
 
-const LIST = [["/", "is the relay well, and all backends"], ["/prs", "pull requests"], ["/pipeline", "what waits, and the dead-letter queue"],
+const LIST = [["/", "is the relay OK, and all backends"], ["/prs", "pull requests"], ["/pipeline", "what waits, and the dead-letter queue"],
   ["/metrics-board", "all backends over time"]];
 const LIST_OF_ONE = [["/pr/<number>", "a pull request"], ["/delivery/<id>", "what became of one event"], ["/repo/<owner>/<name>", "a backend"],
   ["/repo/<owner>/<name>/since", "since when it fails"]];
@@ -61,7 +60,7 @@ function tell(text) {
 
 function showFresh() {
   const how = !seenAt ? "" : isLive() ? "Live, as of" : "As of", asked = auto.checked && !isFollowing() ? ", asked every 5 s" : "";
-  const text = seenAt ? `${how} ${TIME.format(seenAt)}${asked}.` : "", node = byId("fresh");
+  const text = seenAt ? `${how} ${TIME_S.format(seenAt)}${asked}.` : "", node = byId("fresh");
   if (node.textContent !== text) node.textContent = text;
 }
 
@@ -78,7 +77,7 @@ function put(nodes, isNew) {
 
 // The last good data stays below it.
 function problem(text) {
-  const stays = shown === address(), since = stays ? ` The data below is of ${TIME.format(seenAt)}.` : "";
+  const stays = shown === address(), since = stays ? ` The data below is of ${TIME_S.format(seenAt)}.` : "";
   tell(`${text}${since}${auto.checked ? " It is asked for again every 5 s." : ""}`);
   if (!stays) {
     put([el("h1", "Nothing to show yet")], true);
@@ -217,9 +216,17 @@ function copy(button) {
   navigator.clipboard.writeText(button.dataset.copy).then(() => answer("copied", button.dataset.copy), (error) => answer("not copied", error.message));
 }
 
+// Before the browser shows the popover of a button: what it says, and where.
+function define(button) {
+  const node = byId("tip"), at = button.getBoundingClientRect(), below = at.bottom < 0.7 * innerHeight;
+  node.textContent = button.dataset.tip;
+  node.style.cssText = `left: ${Math.max(16, Math.min(at.left, innerWidth - 336))}px; ${below ? `top: ${at.bottom + 8}px` : `bottom: ${innerHeight - at.top + 8}px`}`;
+}
+
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-copy]"), anchor = event.target.closest("a");
+  const term = event.target.closest("[data-tip]"), button = event.target.closest("[data-copy]"), anchor = event.target.closest("a");
   if (button) copy(button);
+  if (term) define(term);
   if (!anchor || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   if (anchor.origin !== location.origin || !pageOf(anchor.pathname) || anchor.hash) return;
   event.preventDefault();
@@ -249,5 +256,6 @@ setInterval(again, REFRESH_MS);
 
 // Links of before these paths: /#/pr/1
 history.scrollRestoration = "manual";
+byId("zone").textContent = `Times: ${ZONE}, 24 h`;
 if (location.pathname === "/" && pageOf(location.hash.slice(1))) history.replaceState(null, "", location.hash.slice(1));
 ask(false);

@@ -1,5 +1,5 @@
-// The matrix of a back end's jobs, 50 rows a page; part of repo.js.
-import { el, outside, own } from "./dom.js";
+// The matrix of a backend's jobs, 50 rows a page; part of repo.js.
+import { el, outside, own, tip } from "./dom.js";
 import { count, DAY, isBad, jobKey, jobTitle, newestAttempts, NO_CONCLUSION, rank, said, seconds, stateMark, stateName, tally, when } from "./values.js";
 
 const ROWS = 50;
@@ -44,7 +44,7 @@ function pageOf(data, query) {
   return { all, first, rows: all.slice(first, first + ROWS) };
 }
 
-// Asks for older jobs until the page is full: the view keeps 1,000 of a back end.
+// Asks for older jobs until the page is full: the view keeps 1,000 of a backend.
 export async function fill(data, get, query) {
   const seen = new Set(data.jobs.map(jobKey));
   while (data.more_jobs && pageOf(data, query).all.length <= pageOf(data, query).first + ROWS) {
@@ -93,7 +93,7 @@ function commitHead(row, pulls) {
   return el("th", [
     el("div", newest.pr_number ? [own(`#${newest.pr_number}`, `/pr/${newest.pr_number}`), " ", said(pull?.title || "")]
       : own(said(newest.event_type || "run"), `/delivery/${newest.delivery_id}`)),
-    el("small", [el("code", (sha || "–").slice(0, 10), { title: sha }), " ", pull?.author ? [said(pull.author), " "] : "", when(timeOf(row))], { class: "quiet" }),
+    el("small", [el("code", (sha || "–").slice(0, 10)), " ", pull?.author ? [said(pull.author), " "] : "", when(timeOf(row))], { class: "quiet" }),
   ], { scope: "row" });
 }
 
@@ -117,7 +117,7 @@ function matrix(name, given, pulls, query) {
                    ...tally(given.flatMap((row) => [...row.jobs.values()].map(stateName))), ". ",
                    failingOnly ? to("Show all", query, { only: null }) : to("Failing only", query, { only: "failing" })];
   return el("section", [el("p", caption, { class: "quiet" }), el("div", el("table", [
-    el("thead", el("tr", [el("th", "Commit", { scope: "col" }), ...names.map((one) => el("th", el("span", one), { scope: "col", title: one }))])),
+    el("thead", el("tr", [el("th", "Commit", { scope: "col" }), ...names.map((one) => el("th", tip(one, one), { scope: "col" }))])),
     el("tbody", body(rows, names, pulls))]), { class: "scroll matrix", tabindex: "0", role: "region", "aria-label": `${name}, commits by jobs` })],
     { "aria-label": name });
 }

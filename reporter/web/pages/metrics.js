@@ -1,4 +1,4 @@
-// "/metrics-board": all back ends together, then a pair of small plots each, the worst first. ?days=, ?level= and ?runs=.
+// "/metrics-board": all backends together, then a pair of small plots each, the worst first. ?days=, ?level= and ?runs=.
 import { chart, choice, daysChoice, daysOf, pointName, smallPlot } from "./charts.js";
 import { el, glossary, slots } from "./dom.js";
 import { count, E2E_HELP, P95_HELP, PASS_RATE_HELP, passRate, QUEUE_HELP, repoLink, tier } from "./values.js";
@@ -55,7 +55,7 @@ export function show(data, query) {
     el("div", [
       chart("Jobs", "Finished jobs of each day, by how they ended.", { type: "bar", unit: "count", labels, sets: [
         set("successful", (point) => point.successful, "good"), set("failed", (point) => point.failed, "bad"),
-        set("cancelled", (point) => point.cancelled, "warn"), set("timed out", (point) => point.timed_out, "quiet")] }, "h3"),
+        set("cancelled", (point) => point.cancelled, "warn"), set("timed out", (point) => point.timed_out, "series1")] }, "h3"),
       chart("Queue", QUEUE_HELP, { type: "line", unit: "seconds", labels, sets: spans("queue") }, "h3"),
       chart("End to end", E2E_HELP, { type: "line", unit: "seconds", labels, sets: spans("e2e") }, "h3")], { class: "charts" }),
     glossary(HELP),

@@ -1,13 +1,13 @@
 // "/pipeline": the stages in a line, each with how late it is; what waits, where, since when and why; the dead-letter queue by its
 // causes, with the command for each.
-import { el, glossary, slots, table } from "./dom.js";
+import { el, glossary, slots, table, tip } from "./dom.js";
 import { budgetOf, DLQ_OLDER, GOOD, NOT_REACHED, READING, redisOf, WAITS_HELP, waits, wellness } from "./health.js";
 import { copyButton, count, deliveryLink, plural, said, seconds, when } from "./values.js";
 
 export const api = () => "/api/crcr/pipeline";
 
 const GROUPS = [
-  { name: "Role", help: "Who reads. Its consumer group has the name on hover." },
+  { name: "Role", help: "Who reads. It says the name of its consumer group." },
   { name: "Topic" },
   { name: "State", help: WAITS_HELP },
   { name: "Records", look: "number", help: "Between what the group has committed and the end of the topic, of what is still there." },
@@ -42,7 +42,7 @@ function oldest(one) {
 
 const name = (topic) => el("code", topic, { class: "name" });
 const groupRow = (group, topic) => ({ key: `${group.group} ${topic.topic}`, cells: [
-  el("span", group.role, { title: group.group }), name(topic.topic), wellness(waits(group.role, topic.seconds)), count(topic.records), seconds(topic.seconds), oldest(topic.oldest)] });
+  tip(group.role, `Consumer group ${group.group}`), name(topic.topic), wellness(waits(group.role, topic.seconds)), count(topic.records), seconds(topic.seconds), oldest(topic.oldest)] });
 
 const topicRow = (topic) => ({ key: topic.topic, cells: [
   name(topic.topic), count(topic.partitions), count(topic.records), when(topic.oldest_at), when(topic.newest_at)] });
@@ -70,7 +70,8 @@ function budgetPart({ budget }) {
 
 // ---- the dead-letter queue ----------------------------------------------------------------------
 
-const command = (text) => el("div", [el("code", text), " ", copyButton(text, text)]);
+// Broken between words only.
+const command = (text) => el("div", [el("code", text.split(" ").map((word, i) => [i ? " " : "", el("span", word, { class: "word" })])), " ", copyButton(text, text)]);
 const shown = (topic) => (topic || "").split(".").slice(-2).join("."); // as crcrctl takes it: without a prefix
 
 // Entries of one class, source, backend and error are one row: [entry, …], the newest first. A number in the error is no cause of its own.

@@ -1,4 +1,4 @@
-// "/repo/<owner>/<name>": one back end: its newest jobs, its flaky ones, its badge.
+// "/repo/<owner>/<name>": one backend: its newest jobs, its flaky ones, its badge.
 import { chart, daysChoice, daysOf, pointName } from "./charts.js";
 import { el, glossary, link, own, slots, table } from "./dom.js";
 import { fill, matrices } from "./matrix.js";
@@ -12,8 +12,9 @@ export const api = (match) => `/api/crcr/repos/${match[1]}`;
 
 export async function more(data, get, query) {
   await fill(data, get, query);
-  data.trends = await get(`/api/crcr/repos/${data.downstream.repo}/trends?days=${daysOf(location.search, DAYS)}`);
   data.level = await get(`/api/crcr/repos/${data.downstream.repo}/level`);
+  if (!data.jobs.length) return; // there are none of the others: each would be a 404
+  data.trends = await get(`/api/crcr/repos/${data.downstream.repo}/trends?days=${daysOf(location.search, DAYS)}`);
   data.since = await get(`/api/crcr/repos/${data.downstream.repo}/since`);
 }
 
@@ -58,7 +59,7 @@ const checkOf = (event, upstream) => (event.check_run_id ? [" Check run: ", stat
 
 // What a vendor can do, who has no access to the relay.
 function next(event, upstream) {
-  if (event.outcome === "failed") return [said(event.error || ""), " Once that is mended the relay's operator sends it again: ask for delivery ", el("code", event.delivery_id), "."];
+  if (event.outcome === "failed") return [event.error ? [said(event.error), ". "] : "", "Once that is mended the relay's operator sends it again: ask for delivery ", el("code", event.delivery_id), "."];
   if (event.outcome === "waiting") return ["It is tried again. ", said(event.error || "")];
   if (event.outcome !== "dispatched") return said(event.error || "");
   return event.reported ? ["It reported.", checkOf(event, upstream)] : "No report. Is there a workflow for repository_dispatch on the default branch, and did it run?";

@@ -1,5 +1,5 @@
 // How single values look: states, numbers, times, links; and what the numbers mean that several pages show.
-import { el, link, own } from "./dom.js";
+import { el, link, own, tip } from "./dom.js";
 
 export const PASS_RATE_HELP = "Successful of the finished jobs of pull requests. The newest attempt of each counts; cancelled and timed out " +
   "count against it; what still runs does not count.";
@@ -75,14 +75,20 @@ function age(at) {
   return ago < -60 ? `in ${about(59 - ago)}` : ago < 60 ? "just now" : `${about(ago)} ago`;
 }
 
-export const DAY = new Intl.DateTimeFormat(undefined, { weekday: "short", month: "short", day: "numeric" });
-const LOCAL = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+// One way to write a time: that of the reader, of 24 hours. The footer says its zone, once.
+const format = (parts) => new Intl.DateTimeFormat("en", { hourCycle: "h23", ...parts });
+const DATE = { month: "short", day: "numeric" }, CLOCK = { hour: "2-digit", minute: "2-digit" };
+export const TIME = format({ ...DATE, ...CLOCK }), TIME_S = format({ ...DATE, ...CLOCK, second: "2-digit" });
+const HOURS = format(CLOCK);
+export const clock = (text) => HOURS.format(new Date(text));
+export const DAY = format({ ...DATE, weekday: "short" }), DAY_UTC = format({ ...DATE, timeZone: "UTC" });
+export const ZONE = format({ timeZoneName: "shortOffset" }).formatToParts().find((part) => part.type === "timeZoneName").value.replace("GMT", "UTC").replace("+0", "");
 
-// "7 min ago Nov 21, 05:18": in the reader's own time; UTC on hover.
+// "7 min ago Nov 21, 05:18"; UTC on hover.
 export function when(text) {
   const at = new Date(text || NaN);
   if (Number.isNaN(at.getTime())) return el("span", "–", { class: "quiet" });
-  return el("time", [el("span", age(at), { class: "age" }), " ", el("small", LOCAL.format(at), { class: "quiet" })],
+  return el("time", [el("span", age(at), { class: "age" }), " ", el("small", TIME.format(at), { class: "quiet" })],
             { datetime: at.toISOString(), title: at.toISOString() });
 }
 
@@ -94,7 +100,7 @@ export function ages() {
   }
 }
 
-export const demoted = (reason) => (reason ? el("span", "demoted", { class: "state bad", title: reason }) : null);
+export const demoted = (reason) => (reason ? el("span", tip("demoted", reason), { class: "state bad" }) : null);
 
 export function repoLink(repo) {
   const slash = repo.indexOf("/") + 1;
@@ -102,9 +108,8 @@ export function repoLink(repo) {
 }
 
 export const prLink = (pr) => (pr ? own(`#${pr}`, `/pr/${pr}`) : "–");
-export const deliveryLink = (id) => (id ? el("code", own(id.slice(0, 8), `/delivery/${id}`), { title: id }) : "–");
-export const shaLink = (upstream, sha) =>
-  el("code", sha ? link(sha.slice(0, 10), `https://github.com/${upstream}/commit/${sha}`) : "–", { title: sha });
+export const deliveryLink = (id) => (id ? el("code", own(id.slice(0, 8), `/delivery/${id}`)) : "–");
+export const shaLink = (upstream, sha) => el("code", sha ? link(sha.slice(0, 10), `https://github.com/${upstream}/commit/${sha}`) : "–");
 
 // Only where the browser lets a page copy: on https, and on this machine.
 export function copyButton(text, what) {
@@ -121,7 +126,7 @@ export const jobName = (job) =>
 export const jobKey = (job) => [job.downstream_repo.toLowerCase(), job.delivery_id, job.run_id, job.workflow_name, job.job_name,
                                 job.check_run_id, job.run_attempt].join("\n");
 
-// The jobs of each back end, by its name in lower case.
+// The jobs of each backend, by its name in lower case.
 export function jobsByRepo(jobs) {
   const byRepo = new Map();
   for (const job of jobs) {
