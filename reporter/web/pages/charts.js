@@ -18,7 +18,7 @@ export function choice(name, choices, now, hash = "") {
     query.set(name, value);
     return own(text, `${location.pathname}?${query}${hash}`, { "aria-current": value === now ? "true" : null });
   };
-  return el("nav", choices.map(link), { class: "choice", "aria-label": name });
+  return el("nav", [name === "days" ? null : el("span", `${name}:`, { class: "quiet" }), ...choices.map(link)], { class: "choice", "aria-label": name });
 }
 
 export const daysChoice = (choices, now, hash) =>

@@ -57,9 +57,9 @@ function line(data) {
   const item = (label, well, text, href) => el("li", [href ? el("a", label, { href }) : label, " ", wellness(well), " ", el("small", text, { class: "quiet" })], { class: "stage" });
   const [redis, , , redisShort] = redisOf(data.redis), [budget, , , budgetShort] = budgetOf(data.budget);
   return el("ol", [
-    ...STAGES.map(([title, roles]) => el("li", [el("h3", title), el("ul", roles.filter((role) => latest.has(role)).map((role) =>
+    ...STAGES.map(([title, roles]) => el("li", [el("h2", title), el("ul", roles.filter((role) => latest.has(role)).map((role) =>
       item(role, waits(role, latest.get(role)), latest.get(role) ? `${seconds(latest.get(role))} late` : "")))])),
-    el("li", [el("h3", "What all need"), el("ul", [item("Redis", redis, redisShort || ""), item("GitHub budget", budget, budgetShort || "", "#budget")])])],
+    el("li", [el("h2", "What all need"), el("ul", [item("Redis", redis, redisShort || ""), item("GitHub budget", budget, budgetShort || "", "#budget")])])],
     { class: "line", "aria-label": "stages" });
 }
 

@@ -41,13 +41,13 @@ const STATES = ["all", "failing", "running", "passing"], LEVELS = ["all", "L4", 
 
 function choice(query, name, values) {
   const chosen = values.includes(query.get(name)) ? query.get(name) : values[0];
-  return el("nav", values.map((value) => {
+  return el("nav", [el("span", `${name}:`, { class: "quiet" }), ...values.map((value) => {
     const next = new URLSearchParams(query);
     next.delete("before");
     if (value === values[0]) next.delete(name);
     else next.set(name, value);
     return own(value, `/prs?${next}`, { "aria-current": value === chosen ? "true" : null });
-  }), { "aria-label": name, class: "choice" });
+  })], { "aria-label": name, class: "choice" });
 }
 
 function filter(query) {
