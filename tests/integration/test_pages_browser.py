@@ -189,7 +189,7 @@ def test_pull_requests_are_listed_and_found(reporter, page):
     page.open("/prs").wait("#708", "org/four", "failure")
     page.js("document.getElementById('q').value = '708'")
     page.click("form[action='/prs'] button")
-    page.wait("#708")
+    page.wait("1 pull request,")
     assert page.js("return location.search") == "?q=708"
     assert page.js("return document.querySelectorAll('main tbody tr').length") == 1
     page.open("/prs?q=no-such-title").wait("No pull request")
