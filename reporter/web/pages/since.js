@@ -1,6 +1,6 @@
 // "/repo/<owner>/<name>/since": since when each job fails on the upstream's main, and what came in
 // between; also the table of flaky jobs, which repo.js shows.
-import { el, glossary, link, own, slots, table } from "./dom.js";
+import { el, glossary, link, own, slots, table, tip } from "./dom.js";
 import { count, jobTitle, plural, prLink, repoLink, said, shaLink, when } from "./values.js";
 
 export const api = (match) => `/api/crcr/repos/${match[1]}/since`;
@@ -15,7 +15,7 @@ const COLUMNS = [
   { name: "What came in between", look: "title", help: "The commits after the last green one, up to and with the first red one: one of them broke the job, or the CI environment did." },
 ];
 
-const flag = (text, title) => el("span", [el("span", "! ", { "aria-hidden": "true" }), text], { class: "state warn", title });
+const flag = (text, title) => el("span", [el("span", "! ", { "aria-hidden": "true" }), tip(text, title)], { class: "state warn" });
 const keyOf = (job) => `${job.event_type}\n${job.workflow_name}\n${job.job_name}`;
 const result = (text, job) => (!job ? null : job.workflow_run_url ? [" ", link(text, job.workflow_run_url)]
   : [" ", own(text, `/delivery/${job.delivery_id}`)]);
@@ -87,7 +87,7 @@ export function show(data) {
     el("h1", ["Since when does ", repoLink(data.repo), " fail?"]),
     el("p", ["Jobs of pushes to main and of nightly runs, from the newest ", count(data.jobs_seen), " jobs. The order of main is known of ",
              count(data.main_commits), " commits", data.main_from ? [", since ", when(data.main_from)] : "", "."], { class: "quiet" }),
-    data.failing.length ? table("Failing jobs", `${count(data.failing.length)} jobs fail on main`, COLUMNS, data.failing.map((row) => rowOf(upstream, row)))
+    data.failing.length ? table("Failing jobs", `${plural(data.failing.length, "job fails", "jobs fail")} on main`, COLUMNS, data.failing.map((row) => rowOf(upstream, row)))
       : el("p", data.jobs_seen ? "No job fails on the newest commit of main that it ran on." : "No job has reported yet."),
     data.failing.length ? glossary(COLUMNS) : null,
   ]);
