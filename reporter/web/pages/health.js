@@ -1,7 +1,7 @@
 // The cards of "/": is the relay well? The numbers are those of /api/crcr/health; what counts as well is said here, once, and
 // under "Definitions". Critical is where an alert of deploy/monitoring calls somebody.
 import { el, own, slots } from "./dom.js";
-import { clock, count, plural, said, seconds, when } from "./values.js";
+import { clock, count, plural, said, seconds, TIME, when } from "./values.js";
 
 // ---- well, or not -------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ export function budgetOf(one) {
 }
 
 export const redisOf = (one) => (!one.error ? [GOOD, "Answers."]
-  : one.since ? [BAD, ["Has not answered since ", when(one.since), `. ${REDIS_TEXT}`], [], ["Redis has not answered since ", clock(one.since)]]
+  : one.since ? [BAD, [`Has not answered since ${TIME.format(new Date(one.since))}. ${REDIS_TEXT}`], [], ["Redis has not answered since ", clock(one.since)]]
   : [LOOK, [said(one.error), ". Pages and check runs wait until that is done."], [], [said(one.error)]]);
 
 // Each: [title, where one looks next, definition, (health) => [well, text, items of a list, what it says in the sentence on top]].
@@ -107,7 +107,7 @@ const CARDS = [
     "for 2 h; critical when there is none.",
    ({ allowlist: one }) => (!one.caught_up ? [UNKNOWN, "It is being read."] : !one.sha ? [BAD, "None has been published.", [], "no allowlist"]
      : [one.error || isOlder(one.fetched_at, 120) ? LOOK : one.fetched_at ? GOOD : UNKNOWN,
-       [el("code", one.sha.slice(0, 10)), `, ${plural(one.repositories, "repository", "repositories")}, fetched `, when(one.fetched_at),
+       [el("code", one.sha.slice(0, 10)), `, ${plural(one.repositories, "repository", "repositories")}`, one.fetched_at ? [", fetched ", when(one.fetched_at)] : ", not known when it was fetched",
         one.error ? [". The newest is not in force: ", said(one.error)] : ". Valid."], [], one.error ? "the newest allowlist is not in force" : "the allowlist is old"])],
   ["Canary", "/repo/", `The repository whose runs try the relay from end to end; some of its jobs should fail. Critical when none of its jobs ended for ${CANARY_HOURS} h, a warning when one of its newest run ended otherwise than it should.`,
    ({ canary: one }) => (one.result_at === null ? [UNKNOWN, "No result of it is known."]

@@ -4,7 +4,7 @@ import { el, glossary, link, own, slots, table } from "./dom.js";
 import { fill, matrices } from "./matrix.js";
 import { level, way } from "./level.js";
 import { flakyGlossary, flakyTable } from "./since.js";
-import { copyButton, count, deliveryLink, demoted, E2E_HELP, jobTitle, PASS_RATE_HELP, passRate, prLink, QUEUE_HELP, said, seconds, state, tier, when } from "./values.js";
+import { copyButton, count, deliveryLink, demoted, E2E_HELP, jobTitle, PASS_RATE_HELP, passRate, plural, prLink, QUEUE_HELP, said, seconds, state, tier, when } from "./values.js";
 
 const DAYS = [7, 30, 90];
 
@@ -73,7 +73,7 @@ const eventRow = (event, upstream) => ({ key: event.delivery_id, cells: [
 function events(data) {
   const wrong = data.events.filter((event) => event.outcome !== "dispatched").length, checked = data.events.find((event) => event.check_run_id);
   return el("details", [
-    el("summary", [`Events reach it: ${data.events.length - wrong} of the last ${data.events.length} were dispatched`, data.jobs.length ? ["; last report ", when(new Date(data.received_ms[0]))] : "; it never reported",
+    el("summary", [wrong ? el("span", "✗ ", { class: "bad", "aria-hidden": "true" }) : "", `${data.events.length - wrong} of the last ${plural(data.events.length, "event")} reached it`, data.jobs.length ? ["; last report ", when(new Date(data.received_ms[0]))] : "; it never reported",
       checked ? ["; last check run ", state(checked.check_run_state || "sent"), ` on #${checked.pr_number}`] : ""]),
     table("Events", "Of each of the newest pull requests the newest event", EVENTS, data.events.map((event) => eventRow(event, data.since?.upstream_repo)))], { id: "events", open: wrong ? "" : null });
 }
@@ -92,7 +92,7 @@ function most(kind, failures, names) {
 
 const topFailures = ({ failures, downstream }) => (failures.length ? el("section", [
   el("h2", "Fails most"),
-  el("p", `Today and the ${downstream.window.days - 1} days before (UTC), of the newest ${count(failures.length)} failed jobs and their first 20 failed tests.`, { class: "quiet" }),
+  el("p", `Today and the ${downstream.window.days - 1} days before (UTC), of the newest ${plural(failures.length, "failed job")} and their first 20 failed tests.`, { class: "quiet" }),
   most("Job", failures, (one) => [jobTitle(one)]),
   most("Test", failures, (one) => one.tests.map((test) => [test.classname, test.name].filter(Boolean).join("::")))], { id: "top" }) : null);
 
