@@ -35,7 +35,7 @@ def opened(page, path, size):  # noqa: F811
 def test_the_states_are_those_that_the_pictures_are_to_show(reporter, page):  # noqa: F811
     home = page.open("/").wait("2 of 3 L4 backends get no events")
     assert "GitHub budget" in home and "No data" in home and "14 dead letters" in home
-    shown = page.open(reporter.paths["pr"]).wait("1 backend blocks the merge", selector=".verdict")
+    shown = page.open(reporter.paths["pr"]).wait("2 backends block the merge", selector=".verdict")
     for known in ("fails on main too", "flaky", "fails on 3 other pull requests", "only here"):
         assert known in shown, known
     boxes = page.text()
