@@ -263,7 +263,7 @@ def test_the_matrix_has_pages_with_addresses_and_rows_under_their_day(reporter, 
     assert "days=30" in address
     assert {"#800", "#801"} <= set(second) and not set(first) & set(second), "no row twice, and none is left out"
     assert page.js("return document.querySelectorAll('.matrix .day').length") == 1
-    assert page.js("return [...document.querySelectorAll('.matrix thead span')].map((one) => one.innerText)") == ["ci / build", "ci / gpu (a)", "ci / gpu (b)"]
+    assert page.js("return [...document.querySelectorAll('.matrix thead .tip')].map((one) => one.innerText)") == ["ci / build", "ci / gpu (a)", "ci / gpu (b)"]
     top = page.js("document.querySelector('.matrix').scrollTop = 400; return ['.matrix', '.matrix thead th'].map((one) => document.querySelector(one).getBoundingClientRect().top)")
     assert 0 <= top[1] - top[0] < 5, "the heads stay"
     assert page.js("return document.querySelector('.matrix td').getBoundingClientRect().width") <= 40
