@@ -48,9 +48,9 @@ bool callback_admit(const struct allowlist *list, struct str repo,
         return verdict_later(v, 503, "no_allowlist", 30, "no allowlist has been published yet");
     const struct allowlist_entry *found = allowlist_find(list, repo);
     if (!found)
-        return verdict_ignore(v, "repo_unlisted", CALLBACK_IGNORED);
+        return verdict_ignore(v, "repo_unlisted", CALLBACK_IGNORED("not_listed"));
     if (found->level < 2)
-        return verdict_ignore(v, "repo_level_1", CALLBACK_IGNORED);
+        return verdict_ignore(v, "repo_level_1", CALLBACK_IGNORED("level_1"));
     *entry = found;
     return true;
 }
@@ -67,7 +67,7 @@ bool callback_fields_check(const struct callback_body *body, const struct allowl
                               "event_type %s: only workflow.status completed is accepted",
                               body->fields.event_type);
     if (!entry->nightly)
-        return verdict_ignore(v, "self_not_registered", CALLBACK_IGNORED);
+        return verdict_ignore(v, "self_not_registered", CALLBACK_IGNORED("event_not_wanted"));
     return true;
 }
 
@@ -84,6 +84,16 @@ bool callback_view_check(const struct callback *fields, enum job_state known,
                               known_conclusion[0] != '\0' ? known_conclusion : "null");
     *status = "duplicate";
     return true;
+}
+
+void callback_answer(struct buf *to, const char *status, const struct callback *fields)
+{
+    buf_printf(to, "{\"ok\":true,\"status\":\"%s\"", status);
+    if (fields->warnings) {
+        buf_puts(to, ",\"warnings\":");
+        buf_puts(to, fields->warnings);
+    }
+    buf_putc(to, '}');
 }
 
 void callback_key(struct buf *to, const struct callback *fields, struct str repo)

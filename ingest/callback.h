@@ -10,7 +10,8 @@
 #include "provenance.h"
 #include "verdict.h"
 
-#define CALLBACK_IGNORED "{\"ok\":true,\"status\":\"ignored\"}"
+/* The answer to what is not stored; reason: "not_listed", "level_1", "event_not_wanted". */
+#define CALLBACK_IGNORED(reason) "{\"ok\":true,\"status\":\"ignored\",\"reason\":\"" reason "\"}"
 
 /* Step 1, the form: "Bearer <token>". */
 bool callback_bearer(struct str authorization, struct str *token, struct verdict *v) MUST_CHECK;
@@ -38,6 +39,9 @@ bool callback_fields_check(const struct callback_body *body, const struct allowl
 bool callback_view_check(const struct callback *fields, enum job_state known,
                          const char *known_conclusion, const char **status,
                          struct verdict *v) MUST_CHECK;
+
+/* The answer to what is stored. */
+void callback_answer(struct buf *to, const char *status, const struct callback *fields);
 
 /* What the record's headers say beside the fields. Strings are borrowed. */
 struct callback_origin {

@@ -1,7 +1,6 @@
 #include "callback_route.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -22,6 +21,7 @@
 #define RETRY_S      2
 #define KEYS_WAIT_MS 3000 /* of the 8 s that a request has */
 #define JOB_KEY_MAX  8192
+#define ANSWER_MAX   (32u << 10) /* a few warnings */
 
 /* A callback that waits for a worker. */
 struct waiting {
@@ -257,15 +257,15 @@ static void visit_publish(struct visit *t)
     struct buf CLEANUP(buf_clear) key;
     buf_init(&key, DELIVERY_MAX + 1 + REPO_MAX);
     callback_key(&key, fields, t->entry->repo);
-    char answer[64];
-    int n = snprintf(answer, sizeof(answer), "{\"ok\":true,\"status\":\"%s\"}", t->status);
+    struct buf CLEANUP(buf_clear) answer = BUF_INIT(ANSWER_MAX);
+    callback_answer(&answer, t->status, fields);
     metrics_add(o->responder->metrics, INGEST_PROVENANCE,
                 METRIC_LABELS(str_of(provenance_name(t->provenance.kind))), 1);
     struct publication publication = { .topic = o->topic,
                                        .key = buf_str(&key),
                                        .headers = &headers,
                                        .status = 200,
-                                       .answer = { answer, (size_t)n } };
+                                       .answer = buf_str(&answer) };
     publication.value = http_take_body(t->request.x, &publication.value_len);
     responder_publish(o->responder, &t->request, &publication);
 }

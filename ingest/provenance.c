@@ -92,6 +92,10 @@ bool provenance_of_lookup(const struct callback *fields, const struct dispatch_l
         return provenance_set(ret, PROVENANCE_RECORD, record->pr, record->head_sha,
                               record->dispatched_ms);
     if (lookup->result == LOOKUP_NONE && !is_recent(str_of(fields->delivery_id), now_ms))
-        return verdict_refuse(v, 400, "no_dispatch_record", "no matching dispatch record");
+        return verdict_refuse(v, 400, "no_dispatch_record", "no matching dispatch record%s",
+                              fields->callback_token[0]
+                                  ? ""
+                                  : ", and the body has no callback_token: send back the whole "
+                                    "client_payload of the dispatch, unchanged");
     return provenance_set(ret, PROVENANCE_PENDING, 0, "", 0);
 }

@@ -110,8 +110,14 @@ struct publishing {
     const char *topic;
     size_t bytes;
     int status;
-    char answer[256];
+    char *answer;
 };
+
+static void publishing_free(struct publishing *p)
+{
+    free(p->answer);
+    free(p);
+}
 
 static void failed(struct responder *responder, const struct request *request, const char *topic,
                    enum err err, const char *reason)
@@ -139,7 +145,7 @@ static void publish_reported(void *opaque, enum err err, const struct topic_posi
     const struct request *request = &p->request;
     if (err) {
         failed(p->responder, request, p->topic, err, reason);
-        free(p);
+        publishing_free(p);
         return;
     }
     bool in_time = reply(p->responder, request, p->status, "stored", 0, str_of(p->answer));
@@ -148,7 +154,7 @@ static void publish_reported(void *opaque, enum err err, const struct topic_posi
              LOG_STR("topic", str_of(at->topic)), LOG_INT("partition", at->partition),
              LOG_INT("offset", at->offset),
              LOG_REAL("ms", (double)(clock_mono_us() - request->started_us) / 1e3));
-    free(p);
+    publishing_free(p);
 }
 
 void responder_publish(struct responder *responder, const struct request *request,
@@ -159,8 +165,8 @@ void responder_publish(struct responder *responder, const struct request *reques
                                     .request = *request,
                                     .topic = p->topic,
                                     .bytes = p->value_len,
-                                    .status = p->status };
-    (void)str_copy(pending->answer, sizeof(pending->answer), p->answer);
+                                    .status = p->status,
+                                    .answer = str_dup(p->answer) };
     atomic_fetch_add(&responder->bytes_in_hand, p->value_len);
     struct why why;
     FAULT_POINT("ingest.before_produce");
@@ -172,6 +178,6 @@ void responder_publish(struct responder *responder, const struct request *reques
         return;
     atomic_fetch_sub(&responder->bytes_in_hand, p->value_len);
     free(p->value);
-    free(pending);
+    publishing_free(pending);
     failed(responder, request, p->topic, err, why.text);
 }

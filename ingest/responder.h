@@ -57,7 +57,7 @@ struct publication {
     char *value; /* malloc'ed; the responder frees it */
     size_t value_len;
     int status;        /* the answer once it is stored: this status */
-    struct str answer; /* and this body, at most 255 bytes */
+    struct str answer; /* and this body */
 };
 /* Gives the record to the writer. The writer's report answers the request. */
 void responder_publish(struct responder *responder, const struct request *request,

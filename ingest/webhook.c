@@ -78,6 +78,13 @@ static bool body_decode(const struct webhook_head *head, struct str *body,
     return true;
 }
 
+static bool ignore(struct verdict *v, const char *reason)
+{
+    char answer[96];
+    (void)snprintf(answer, sizeof(answer), "{\"ignored\":true,\"reason\":\"%s\"}", reason);
+    return verdict_ignore(v, reason, answer);
+}
+
 static bool steps(const struct webhook_rules *rules, const struct webhook_head *head,
                   struct str body, int64_t received_ms, struct webhook_record *ret,
                   struct verdict *v)
@@ -89,7 +96,7 @@ static bool steps(const struct webhook_rules *rules, const struct webhook_head *
         return verdict_refuse(v, 401, "signature_bad", "the signature does not match the body");
     enum event_kind kind = event_kind_of(head->event);
     if (kind == EVENT_OTHER)
-        return verdict_ignore(v, "other_event", WEBHOOK_IGNORED);
+        return ignore(v, "other_event");
     if (!delivery_valid(head->delivery))
         return verdict_refuse(v, 400, "delivery_malformed",
                               "X-GitHub-Delivery is missing or not [A-Za-z0-9-]{1,%d}",
@@ -101,7 +108,7 @@ static bool steps(const struct webhook_rules *rules, const struct webhook_head *
     enum event_verdict said =
         event_classify(&rules->events, kind, body, &ret->facts, &reason, &why);
     if (said == EVENT_IGNORED)
-        return verdict_ignore(v, reason, WEBHOOK_IGNORED);
+        return ignore(v, reason);
     if (said != EVENT_ACCEPTED)
         return verdict_refuse(v, 400, reason, "%s", why.text);
     ret->event = event_of_facts(kind, &ret->facts);

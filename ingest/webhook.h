@@ -8,8 +8,6 @@
 #include "signature.h"
 #include "verdict.h"
 
-#define WEBHOOK_IGNORED "{\"ignored\":true}"
-
 struct webhook_rules {
     struct signature_secrets secrets;
     struct event_rules events;

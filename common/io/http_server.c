@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -109,10 +110,12 @@ static void refusal_report(struct http_exchange *x, int status)
 static void refuse_body(struct http_exchange *x, enum err err)
 {
     int status = err == ERR_REFUSE ? MHD_HTTP_CONTENT_TOO_LARGE : MHD_HTTP_SERVICE_UNAVAILABLE;
+    char text[96];
+    (void)snprintf(text, sizeof(text), "the body is too large; at most %zu bytes are accepted",
+                   x->route->max_body_bytes);
     http_exchange_drop_body(x);
-    http_exchange_refuse(
-        x, status, err == ERR_REFUSE ? "the body is too large" : "too much in hand, try again",
-        STR_NONE);
+    http_exchange_refuse(x, status, err == ERR_REFUSE ? text : "too much in hand, try again",
+                         STR_NONE);
     refusal_report(x, status);
 }
 

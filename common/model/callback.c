@@ -6,45 +6,10 @@
 #include "../base/clock.h"
 #include "../base/json_put.h"
 #include "../base/mem.h"
+#include "callback_warnings.h"
 #include "ids.h"
 #include "json_scan.h"
 #include "triage_verdict.h"
-
-/* ---- states and conclusions --------------------------------------------------------------------
- */
-
-static const char *const state_names[] = {
-    [JOB_NONE] = "none",
-    [JOB_DISPATCHED] = "dispatched",
-    [JOB_IN_PROGRESS] = "in_progress",
-    [JOB_TIMED_OUT] = "timed_out",
-    [JOB_COMPLETED] = "completed",
-};
-
-const char *job_state_name(enum job_state state)
-{
-    return state_names[state];
-}
-
-enum job_state job_state_of(struct str name)
-{
-    for (size_t i = 0; i < sizeof(state_names) / sizeof(state_names[0]); i++)
-        if (str_is(name, state_names[i]))
-            return (enum job_state)i;
-    return JOB_NONE;
-}
-
-const char *const conclusions[] = { "success",         "failure", "cancelled",
-                                    "timed_out",       "neutral", "skipped",
-                                    "action_required", "stale",   NULL };
-
-bool conclusion_valid(struct str s)
-{
-    for (size_t i = 0; conclusions[i]; i++)
-        if (str_is(s, conclusions[i]))
-            return true;
-    return false;
-}
 
 bool callback_is_self(const struct callback *c)
 {
@@ -65,11 +30,11 @@ void callback_clear(struct callback *c)
 {
     free(c->failed_tests);
     free(c->triage_verdict);
-    c->failed_tests = c->triage_verdict = NULL;
+    free(c->warnings);
+    c->failed_tests = c->triage_verdict = c->warnings = NULL;
 }
 
-/* ---- fields ------------------------------------------------------------------------------------
- */
+/* ---- fields -------------------------------------------------------------------------- */
 
 struct body_parse {
     struct callback *c;
@@ -80,6 +45,7 @@ struct body_parse {
     int64_t rows_left_out;
     char status[16];
     int64_t counts[4]; /* passed, failed, skipped, total; -1: not reported */
+    struct callback_warnings warnings;
     struct why *why;
     enum err err;
 };
@@ -89,10 +55,16 @@ struct body_parse {
 enum takes {
     TEXT,    /* a string; anything else but null is refused, so is one too long */
     ID,      /* a string or a number, kept as written; else as TEXT */
-    INFO,    /* a string, cut; anything else is passed over */
-    INSTANT, /* RFC 3339, from 1970 to 2099; anything else is passed over */
-    LINK,    /* an https URL; anything else is passed over */
-    COMMIT,  /* 40 or 64 hex digits; anything else is passed over */
+    INFO,    /* a string, cut; anything else is left out */
+    INSTANT, /* RFC 3339, from 1970 to 2099; anything else is left out */
+    LINK,    /* an https URL; anything else is left out */
+    COMMIT,  /* 40 or 64 hex digits; anything else is left out */
+};
+/* Of those that may be left out; NULL: without a warning. */
+static const char *const taken[COMMIT + 1] = {
+    [INFO] = "a string without control characters",
+    [INSTANT] = "a time in RFC 3339 from 1970 to 2099",
+    [LINK] = "an https:// URL without blanks, of at most 2048 bytes",
 };
 struct callback_field {
     const char *path;
@@ -149,6 +121,12 @@ static bool is_instant(struct str text)
     return !clock_parse(text, &ms, NULL) && ms >= 0 && ms < INT64_C(4102444800000);
 }
 
+/* Not worth a warning. */
+static bool is_absent(enum json_type type, struct str text)
+{
+    return type == JSON_SCAN_NULL || (type == JSON_SCAN_STRING && text.len == 0);
+}
+
 static bool on_field(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
     struct body_parse *r = opaque;
@@ -159,13 +137,18 @@ static bool on_field(void *opaque, size_t want, enum json_type type, struct str 
     (void)index;
     if (type == JSON_SCAN_NULL)
         return true;
-    if (f->takes == INFO && is_text)
-        text = str_cut(text, f->size - 1);
     if ((f->takes == INFO && (!is_text || !plain)) ||
-        (f->takes == LINK && (!is_text || !plain || !is_link(text))) ||
-        (f->takes == INSTANT && (!is_text || !is_instant(text))) ||
-        (f->takes == COMMIT && (!is_text || !commit_valid(text))))
+        (f->takes == LINK && (!is_text || !plain || !is_link(text) || text.len >= f->size)) ||
+        (f->takes == INSTANT && (!is_text || !is_instant(text) || text.len >= f->size)) ||
+        (f->takes == COMMIT && (!is_text || !commit_valid(text)))) {
+        if (taken[f->takes] && !is_absent(type, text))
+            callback_warn(&r->warnings, "%s is not %s: left out", f->path, taken[f->takes]);
         return true;
+    }
+    if (f->takes == INFO && text.len >= f->size) {
+        callback_warn(&r->warnings, "%s has %zu bytes: cut to %zu", f->path, text.len, f->size - 1);
+        text = str_cut(text, f->size - 1);
+    }
     if (!is_text && !(f->takes == ID && type == JSON_SCAN_NUMBER && str_to_i64(text, &number) &&
                       text.ptr[0] != '-')) { /* -0 is 0 to some, and text of its own to others */
         r->err = why_set(r->why, ERR_REFUSE, "%s must be a string%s", f->path,
@@ -179,15 +162,14 @@ static bool on_field(void *opaque, size_t want, enum json_type type, struct str 
                          "%s has a control or bidirectional character; none is accepted", f->path);
         return false;
     }
-    if (str_copy(to, f->size, text) || f->takes == LINK || f->takes == INSTANT)
+    if (str_copy(to, f->size, text))
         return true;
     r->err = why_set(r->why, ERR_REFUSE, "%s has %zu bytes; at most %zu are accepted", f->path,
                      text.len, f->size - 1);
     return false;
 }
 
-/* ---- what is no text field ---------------------------------------------------------------------
- */
+/* ---- what is no text field ----------------------------------------------------------- */
 
 static bool on_status(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
 {
@@ -206,6 +188,9 @@ static bool on_run_complete(void *opaque, size_t want, enum json_type type, stru
     (void)want, (void)index;
     r->c->run_complete =
         type == JSON_SCAN_TRUE || (type == JSON_SCAN_STRING && str_is(text, "true"));
+    if (!r->c->run_complete && type != JSON_SCAN_FALSE && !is_absent(type, text) &&
+        !(type == JSON_SCAN_STRING && str_is(text, "false")))
+        callback_warn(&r->warnings, "workflow.run_complete is neither true nor false: left out");
     return true;
 }
 
@@ -214,11 +199,13 @@ static bool on_verdict(void *opaque, size_t want, enum json_type type, struct st
 {
     struct body_parse *r = opaque;
     (void)want, (void)index;
-    if (type != JSON_SCAN_OBJECT || r->c->triage_verdict)
-        return true;
     struct buf CLEANUP(buf_clear) plain = BUF_INIT(text.len);
-    json_replace_nul(&plain, text, STR_LIT("\\ufffd"));
-    r->c->triage_verdict = triage_verdict_read(buf_str(&plain));
+    if (type == JSON_SCAN_OBJECT && !r->c->triage_verdict) {
+        json_replace_nul(&plain, text, STR_LIT("\\ufffd"));
+        r->c->triage_verdict = triage_verdict_read(buf_str(&plain));
+    }
+    if (!r->c->triage_verdict && !is_absent(type, text))
+        callback_warn(&r->warnings, "workflow.triage_verdict is not as described: left out");
     return true;
 }
 
@@ -256,8 +243,32 @@ enum {
     WANT_STATUS,
     WANT_RUN_COMPLETE,
     WANT_VERDICT,
+    WANT_COUNTS,
+    WANT_LIST,
     N_WANTS
 };
+
+static bool on_holder(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
+{
+    struct body_parse *r = opaque;
+    (void)index;
+    bool is_list = want == WANT_LIST;
+    if (!is_absent(type, text) && type != (is_list ? JSON_SCAN_ARRAY : JSON_SCAN_OBJECT))
+        callback_warn(&r->warnings, "workflow.%s is no %s: left out",
+                      is_list ? "failed_tests_detail" : "test_results",
+                      is_list ? "array" : "object");
+    return true;
+}
+
+/* The payload is the upstream's, and is not looked into. */
+static void on_unknown(void *opaque, struct str object, struct str name)
+{
+    struct body_parse *r = opaque;
+    if (!str_is(object, "payload.") && !(object.len == 0 && str_is(name, "payload_trimmed")) &&
+        !(str_is(object, "workflow.") && str_is(name, "schema_version")))
+        callback_warn(&r->warnings, "%.*s%.*s is not known: left out", STR_ARG(object),
+                      STR_ARG(str_cut(name, 64)));
+}
 
 /* More than a billion tests is a mistake, and sums stay far from overflow. */
 static bool on_count(void *opaque, size_t want, enum json_type type, struct str text, size_t index)
@@ -268,6 +279,9 @@ static bool on_count(void *opaque, size_t want, enum json_type type, struct str 
     if ((type == JSON_SCAN_NUMBER || type == JSON_SCAN_STRING) && str_to_i64(text, &n) && n >= 0 &&
         n <= 1000000000)
         r->counts[want - WANT_COUNT] = n;
+    else if (!is_absent(type, text))
+        callback_warn(&r->warnings, "%s is not a whole number from 0 to 1000000000: left out",
+                      count_paths[want - WANT_COUNT]);
     return true;
 }
 
@@ -279,8 +293,17 @@ static bool on_row_member(void *opaque, size_t want, enum json_type type, struct
     size_t m = want - WANT_ROW, max_bytes = row_members[m].max_bytes;
     bool is_number = row_members[m].type == JSON_SCAN_NUMBER;
     (void)index;
-    if (r->n_rows == ROWS_MAX || type != row_members[m].type || (is_number && text.len > max_bytes))
+    if (r->n_rows == ROWS_MAX)
         return true;
+    if (type != row_members[m].type || (is_number && text.len > max_bytes)) {
+        if (!is_absent(type, text))
+            callback_warn(&r->warnings, "%s is no %s: left out", row_members[m].path,
+                          is_number ? "number of at most 32 bytes" : "string");
+        return true;
+    }
+    if (text.len > max_bytes)
+        callback_warn(&r->warnings, "%s is longer than %zu bytes: cut", row_members[m].path,
+                      max_bytes);
     if (!r->row.len)
         buf_putc(&r->row, '{');
     json_put_name(&r->row, row_members[m].name);
@@ -315,7 +338,8 @@ static enum err scan(struct body_parse *r, struct str body)
 {
     static const struct json_rules rules = { .reject_duplicates = true,
                                              .max_members = CALLBACK_MAX_MEMBERS,
-                                             .nul_in_others = true };
+                                             .nul_in_others = true,
+                                             .unknown = on_unknown };
     struct json_want wants[N_WANTS];
     for (size_t i = 0; i < N_FIELDS; i++)
         wants[i] = (struct json_want){ .path = fields[i].path, .found = on_field };
@@ -331,12 +355,13 @@ static enum err scan(struct body_parse *r, struct str body)
         (struct json_want){ .path = "workflow.run_complete", .found = on_run_complete };
     wants[WANT_VERDICT] =
         (struct json_want){ .path = "workflow.triage_verdict", .found = on_verdict };
+    wants[WANT_COUNTS] = (struct json_want){ "workflow.test_results", on_holder, true };
+    wants[WANT_LIST] = (struct json_want){ "workflow.failed_tests_detail", on_holder, true };
     enum err err = json_scan(body, &rules, wants, N_WANTS, r, r->why);
     return err ? err : r->err;
 }
 
-/* ---- the rules of the fields -------------------------------------------------------------------
- */
+/* ---- the rules of the fields --------------------------------------------------------- */
 
 /* An id is shown, compared and put into URLs: no blanks, no controls. */
 static bool is_id(const char *id)
@@ -378,8 +403,9 @@ static enum err check_ids(const struct callback *c, struct why *why)
     return OK;
 }
 
-static enum err check_state(struct callback *c, struct why *why)
+static enum err check_state(struct body_parse *r, struct why *why)
 {
+    struct callback *c = r->c;
     if (c->status != JOB_IN_PROGRESS && c->status != JOB_COMPLETED)
         return why_set(why, ERR_REFUSE,
                        "workflow.status is missing or unknown; accepted are in_progress and "
@@ -393,6 +419,7 @@ static enum err check_state(struct callback *c, struct why *why)
     }
     if (!c->conclusion[0] &&
         !callback_is_self(c)) { /* the step that sets it has failed, or one before */
+        callback_warn(&r->warnings, "workflow.conclusion is missing: counts as failure");
         c->no_conclusion = true;
         strcpy(c->conclusion, "failure");
     }
@@ -424,6 +451,17 @@ static void set_defaults(struct body_parse *r, struct str attempt)
     c->total = n[3] >= 0 ? n[3] : c->passed + c->failed + c->skipped;
 }
 
+static void warn_rest(struct body_parse *r)
+{
+    if (r->rows_left_out)
+        callback_warn(&r->warnings,
+                      "workflow.failed_tests_detail: %lld left out; kept are %d that have a name",
+                      (long long)r->rows_left_out, ROWS_MAX);
+    if (callback_is_self(r->c) && !callback_commit(r->c)[0])
+        callback_warn(&r->warnings, "no commit of 40 or 64 hex digits in payload.head_sha, "
+                                    "payload.after, pytorch_head_sha or delivery_id");
+}
+
 enum err callback_parse(struct str body, struct str attempt, struct callback *ret, struct why *why)
 {
     memset(ret, 0, sizeof(*ret));
@@ -432,7 +470,7 @@ enum err callback_parse(struct str body, struct str attempt, struct callback *re
     buf_init(&r.row, ROW_MAX_BYTES);
     enum err err = scan(&r, body);
     if (!err)
-        err = check_state(ret, why);
+        err = check_state(&r, why);
     if (!err)
         err = check_ids(ret, why);
     if (err) {
@@ -440,11 +478,17 @@ enum err callback_parse(struct str body, struct str attempt, struct callback *re
     } else {
         set_defaults(&r, attempt);
         ret->failed_tests_cut = r.rows_left_out;
+        warn_rest(&r);
+        if (r.warnings.n) {
+            buf_putc(&r.warnings.list, ']');
+            ret->warnings = buf_take(&r.warnings.list, NULL);
+        }
         if (r.n_rows) {
             buf_putc(&r.rows, ']');
             ret->failed_tests = buf_take(&r.rows, NULL);
         }
     }
+    buf_clear(&r.warnings.list);
     buf_clear(&r.rows);
     buf_clear(&r.row);
     return err;

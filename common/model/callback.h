@@ -3,6 +3,7 @@
 #define CRCR_MODEL_CALLBACK_H
 
 #include "../base/buf.h"
+#include "job_state.h"
 #include "limits.h"
 
 /* Whose tokens prove a job of GitHub Actions; their run ids can be asked for at GitHub
@@ -10,16 +11,6 @@
 #define CALLBACK_ISSUER_ACTIONS   "https://token.actions.githubusercontent.com"
 /* https://buildkite.com/docs/pipelines/security/oidc */
 #define CALLBACK_ISSUER_BUILDKITE "https://agent.buildkite.com"
-
-/* A job's state is a lattice: it only ever rises. JOB_TIMED_OUT: the relay ended it, because its
- * time or its run was over; the conclusion says how. */
-enum job_state { JOB_NONE, JOB_DISPATCHED, JOB_IN_PROGRESS, JOB_TIMED_OUT, JOB_COMPLETED };
-const char *job_state_name(enum job_state state); /* "none", "dispatched", "in_progress", … */
-enum job_state job_state_of(struct str name);     /* JOB_NONE when unknown */
-
-/* GitHub's conclusions (https://docs.github.com/en/rest/checks/runs); NULL-terminated. */
-extern const char *const conclusions[];
-bool conclusion_valid(struct str s);
 
 /* The fields of `workflow` and the envelope, validated and with defaults applied. */
 struct callback {
@@ -46,6 +37,7 @@ struct callback {
     char *failed_tests;       /* JSON array cut to the caps, or NULL; freed by callback_clear */
     int64_t failed_tests_cut; /* how many rows were left out */
     char *triage_verdict; /* JSON object cut to the caps, or NULL (also when structurally wrong) */
+    char *warnings; /* JSON array of sentences: what was not taken as it came; NULL: nothing */
 };
 
 /* Checks the body (an object; no duplicate keys; nesting, NUL, UTF-8: json_scan's rules) and

@@ -11,6 +11,7 @@
 #define MAX_WANTS         64  /* one bit each */
 #define JSON_MAX_SEGMENTS 8   /* of a path */
 #define FEW_NAMES         128 /* of one object are compared by hash; more are sorted */
+#define NO_STRING_END     "a string without its end"
 
 /* Which wants a value can still lead to is a bit set. A value at depth d (the outermost: 0) has
  * passed the first d segments of each want in its set. */
@@ -44,7 +45,8 @@ struct json_scanner {
  * text is refused, or a want stopped the scan. */
 static position refuse(struct json_scanner *s, position at, const char *reason)
 {
-    (void)why_set(s->why, ERR_REFUSE, "JSON, byte %zu: %s", (size_t)(at - s->begin), reason);
+    (void)why_set(s->why, ERR_REFUSE, "JSON, byte %zu: %s%s", (size_t)(at - s->begin), reason,
+                  at == s->end ? "; the text ends there" : "");
     return NULL;
 }
 
@@ -99,7 +101,8 @@ static size_t character(struct json_scanner *s, position p, struct string *strin
             fault = *p < ' ' ? "control character" : "invalid UTF-8";
     }
     if (n == 0 || (fault && !s->rules->nul_in_others)) {
-        (void)refuse(s, p, fault);
+        bool cut = n == 0 && *p >= ' ' && str_find(text, '"') < 0; /* within a character */
+        (void)refuse(s, cut ? s->end : p, cut ? NO_STRING_END : fault);
         return 0;
     }
     return n;
@@ -112,7 +115,7 @@ static position string(struct json_scanner *s, position p, struct string *ret)
     for (size_t n;; p += n) {
         p += json_text_plain((struct str){ (const char *)p, (size_t)(end - p) });
         if (p == end)
-            return refuse(s, p, "a string without its end");
+            return refuse(s, p, NO_STRING_END);
         if (*p == '"')
             break;
         n = character(s, p, ret);
@@ -233,10 +236,16 @@ static position member(struct json_scanner *s, position p, want_set inner, size_
     want_set wants = 0;
     if (inner || s->rules->reject_duplicates) {
         struct str name = string_text(s, &string_of_name, true);
-        for (; inner; inner &= inner - 1) {
-            size_t w = (size_t)__builtin_ctzll(inner);
+        for (want_set rest = inner; rest; rest &= rest - 1) {
+            size_t w = (size_t)__builtin_ctzll(rest);
             if (str_eq(s->segments[w][s->depth - 1], name))
-                wants |= inner & -inner;
+                wants |= rest & -rest;
+        }
+        if (inner && !wants && s->rules->unknown) {
+            size_t w = (size_t)__builtin_ctzll(inner); /* any: all of them begin with its path */
+            const char *path = s->wants[w].path;
+            size_t len = (size_t)(s->segments[w][s->depth - 1].ptr - path);
+            s->rules->unknown(s->opaque, (struct str){ path, len }, name);
         }
         if (s->rules->reject_duplicates)
             name_add(s, name);
@@ -318,9 +327,9 @@ static position literal(struct json_scanner *s, position p, enum json_type *type
         [JSON_SCAN_TRUE] = "true", [JSON_SCAN_FALSE] = "false", [JSON_SCAN_NULL] = "null"
     };
     for (*type = JSON_SCAN_TRUE; *type <= JSON_SCAN_NULL; ++*type) {
-        size_t n = strlen(names[*type]);
-        if ((size_t)(s->end - p) >= n && memcmp(p, names[*type], n) == 0)
-            return p + n;
+        size_t n = strlen(names[*type]), left = (size_t)(s->end - p);
+        if (memcmp(p, names[*type], left < n ? left : n) == 0)
+            return left < n ? refuse(s, s->end, "half a value") : p + n;
     }
     return refuse(s, p, "no value of JSON");
 }

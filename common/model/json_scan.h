@@ -35,6 +35,9 @@ struct json_rules {
     size_t max_members;     /* of all objects together; 0: any number */
     bool nul_in_others;     /* NUL is refused only in what is wanted */
     bool *has_nul;          /* when OK: there is one anywhere; NULL: not asked for */
+    /* NULL: not asked for. A member that no want is or leads to, of an object that a want leads
+     * into; object is its path and a dot, "" for the outermost. Borrowed during the call. */
+    void (*unknown)(void *opaque, struct str object, struct str name);
 };
 
 /* NUL here is an escaped one, or an escaped half of a surrogate pair: neither is text that

@@ -300,7 +300,7 @@ def test_label_events_are_never_dispatched(relay):
 def test_a_label_that_is_not_ours_is_not_even_stored(relay):
     pr = PullRequest(relay)
     status, answer, _ = relay.send_webhook(pr.labeled_event("module: nn"))
-    assert (status, answer) == (200, {"ignored": True})
+    assert (status, answer) == (200, {"ignored": True, "reason": "other_action"})
 
 
 def test_a_label_that_is_folded_before_the_allowlist_knows_the_repository_counts(relay):

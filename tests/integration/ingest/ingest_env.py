@@ -35,6 +35,7 @@ L2:
   - Org/Two
   - org/hasty
   - org/kept: { repo_id: 71, owner_id: 7 }
+  - org/pulls: { events: [pull_request] }
 L3:
   npu: { org/three: [alice] }
 L4:

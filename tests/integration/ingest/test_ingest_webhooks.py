@@ -86,18 +86,18 @@ def test_refused_webhook_is_not_stored(ingest, status, headers):
     assert ingest.records("events", "refused") == []
 
 
-@pytest.mark.parametrize("event,body", [
-    ("issues", b"{}"),
-    ("ping", b'{"zen":"Keep it logically awesome."}'),
-    ("pull_request", payload("pull_request/assigned.json")),
-    ("pull_request", payload("pull_request/labeled.json")),
-    ("push", payload("push/2.json")),
-    ("check_run", payload("check_run/completed.json")),
-    ("pull_request", b'{"action":"opened","repository":{"full_name":"pytorch/vision"}}'),
+@pytest.mark.parametrize("event,body,reason", [
+    ("issues", b"{}", "other_event"),
+    ("ping", b'{"zen":"Keep it logically awesome."}', "other_repository"),
+    ("pull_request", payload("pull_request/assigned.json"), "other_action"),
+    ("pull_request", payload("pull_request/labeled.json"), "other_action"),
+    ("push", payload("push/2.json"), "other_action"),
+    ("check_run", payload("check_run/completed.json"), "other_action"),
+    ("pull_request", b'{"action":"opened","repository":{"full_name":"pytorch/vision"}}', "other_repository"),
 ])
-def test_ignored_webhook_is_answered_200_and_not_stored(ingest, event, body):
+def test_ignored_webhook_is_answered_200_and_not_stored(ingest, event, body, reason):
     status, answer, _ = ingest.webhook(body, event, "ignored")
-    assert (status, json.loads(answer)) == (200, {"ignored": True})
+    assert (status, json.loads(answer)) == (200, {"ignored": True, "reason": reason})
     assert ingest.records("events", "ignored") == []
 
 
@@ -147,7 +147,7 @@ def test_declared_length_is_checked_before_the_body_is_read(ingest):
     head = (b"POST /github/webhook HTTP/1.1\r\nHost: x\r\nX-GitHub-Event: push\r\n"
             b"X-Hub-Signature-256: sha256=" + b"0" * 64 + b"\r\nContent-Length: 26214401\r\n\r\n")
     answer = raw_request(ingest.port, head)
-    assert answer.startswith(b"HTTP/1.1 413") and b'"detail"' in answer
+    assert answer.startswith(b"HTTP/1.1 413") and b'"detail"' in answer and b"at most 26214400 bytes" in answer
     assert 'route="webhook",status="413",reason="too_large"} ' in ingest.get_admin("/metrics")[1]
 
 

@@ -126,7 +126,7 @@ static void self_report_of_a_repo_that_has_no_nightly_is_ignored(void **state)
     (void)state;
     assert_false(check_fields(BODY("nightly", "completed", ",\"conclusion\":null"), "org/pulls"));
     assert_int_equal(verdict.status, 200);
-    assert_string_equal(verdict.text, CALLBACK_IGNORED);
+    assert_string_equal(verdict.text, CALLBACK_IGNORED("event_not_wanted"));
 }
 
 /* ---- 4 -------------------------------------------------------------------------------------- */
@@ -146,9 +146,11 @@ static void unknown_and_level_1_repos_are_ignored(void **state)
     const struct allowlist_entry *entry;
     assert_false(callback_admit(list, STR_LIT("org/unknown"), &entry, &verdict));
     assert_int_equal(verdict.status, 200);
-    assert_string_equal(verdict.text, "{\"ok\":true,\"status\":\"ignored\"}");
+    assert_string_equal(verdict.text,
+                        "{\"ok\":true,\"status\":\"ignored\",\"reason\":\"not_listed\"}");
     assert_false(callback_admit(list, STR_LIT("org/one"), &entry, &verdict));
     assert_int_equal(verdict.status, 200);
+    assert_string_equal(verdict.text, CALLBACK_IGNORED("level_1"));
     assert_true(callback_admit(list, STR_LIT("ORG/two"), &entry, &verdict));
     assert_true(str_is(entry->repo, "Org/Two"));
 }

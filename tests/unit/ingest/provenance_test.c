@@ -90,6 +90,12 @@ static void no_record_in_a_consistent_view_is_400(void **state)
     (void)state;
     assert_false(check_lookup(LOOKUP_NONE, "d-1", NOW_MS));
     assert_int_equal(verdict.status, 400);
+    assert_string_equal(verdict.text,
+                        "no matching dispatch record, and the body has no callback_token: send "
+                        "back the whole client_payload of the dispatch, unchanged");
+    const struct callback with = { .delivery_id = "d-1", .callback_token = "a.b.c" }; /* no key */
+    const struct dispatch_lookup none = { .result = LOOKUP_NONE };
+    assert_false(provenance_of_lookup(&with, &none, NOW_MS, &provenance, &verdict));
     assert_string_equal(verdict.text, "no matching dispatch record");
 }
 

@@ -70,7 +70,9 @@ static void assert_ignored(const char *event, const char *body)
     if (checked(&head, body))
         fail_msg("%s %s: accepted", event, body);
     assert_int_equal(verdict.status, 200);
-    assert_string_equal(verdict.text, "{\"ignored\":true}");
+    char answer[96];
+    snprintf(answer, sizeof(answer), "{\"ignored\":true,\"reason\":\"%s\"}", verdict.reason);
+    assert_string_equal(verdict.text, answer);
 }
 
 static void assert_refused(const struct webhook_head *head, const char *body, int status,

@@ -167,6 +167,18 @@ static void values_are_those_of_rfc_8259_and_no_others(void **state)
     }
 }
 
+/* Half of a surrogate pair is no fault here: the other half may be what is missing. */
+static void assert_ends_at(struct str text)
+{
+    static const struct json_rules callbacks = { .nul_in_others = true };
+    struct why why = { "" };
+    char begin[64];
+    snprintf(begin, sizeof(begin), "JSON, byte %zu: ", text.len);
+    assert_int_equal(json_scan(text, &callbacks, NULL, 0, NULL, &why), ERR_REFUSE);
+    if (strncmp(why.text, begin, strlen(begin)) != 0 || !strstr(why.text, "; the text ends there"))
+        fail_msg("'%.*s': '%s'", STR_ARG(text), why.text);
+}
+
 /* Each in a block of its own size, so that ASan sees what is read behind it. */
 static void every_truncation_is_refused(void **state)
 {
@@ -180,6 +192,7 @@ static void every_truncation_is_refused(void **state)
         assert_non_null(cut);
         memcpy(cut, whole.ptr, n);
         assert_refused((struct str){ cut, n }, "JSON, byte ");
+        assert_ends_at((struct str){ cut, n });
         free(cut);
     }
     assert_refused(STR_NONE, "not an object");
@@ -223,8 +236,13 @@ static void fault_is_named_with_its_byte(void **state)
         { "{\"a\":[1;]}", "JSON, byte 7: a comma or the end of an array is missing" },
         { "{\"a\"=1}", "JSON, byte 4: a colon is missing" },
         { "{\"a\":1,}", "JSON, byte 7: the name of a member is missing" },
-        { "{\"a\":", "JSON, byte 5: a value is missing" },
-        { "{\"a\":\"b", "JSON, byte 7: a string without its end" },
+        { "{\"a\":", "JSON, byte 5: a value is missing; the text ends there" },
+        { "{\"a\":\"b", "JSON, byte 7: a string without its end; the text ends there" },
+        { "{\"a\":\"\\u00e", "JSON, byte 11: a string without its end; the text ends there" },
+        { "{\"a\":\"\xc3", "JSON, byte 7: a string without its end; the text ends there" },
+        { "{\"a\":nul", "JSON, byte 8: half a value; the text ends there" },
+        { "{\"a\":1",
+          "JSON, byte 6: a comma or the end of an object is missing; the text ends there" },
         { "{\"a\":\"b\\q\"}", "JSON, byte 7: no such escape" },
         { "{\"a\":-x}", "JSON, byte 6: a digit is missing" },
         { "{\"a\":012}", "JSON, byte 5: a number that begins with 0" },

@@ -372,6 +372,25 @@ static void names_that_differ_in_a_nul_stay_different(void **state)
     }
 }
 
+static void note_unknown(void *opaque, struct str object, struct str name)
+{
+    (void)opaque;
+    buf_printf(&seen, "%.*s|%.*s\n", STR_ARG(object), STR_ARG(name));
+}
+
+static void what_nobody_asks_for_is_reported_where_somebody_asks(void **state)
+{
+    (void)state;
+    const struct json_rules rules = { .unknown = note_unknown };
+    const struct json_want wants[] = { { .path = "a.b", .found = note },
+                                       { .path = "r[].n", .found = note } };
+    struct why why;
+    struct str text = STR_LIT("{\"a\":{\"b\":{\"c\":1},\"\\u0062b\":2},\"d\":{\"b\":3},"
+                              "\"r\":[{\"n\":4,\"m\":5},6]}");
+    assert_int_equal(json_scan(text, &rules, wants, 2, NULL, &why), OK);
+    assert_seen("0:0:{\"c\":1}\na.|bb\n|d\n1:0:4\nr[].|m\n");
+}
+
 static void members_are_counted_over_all_objects(void **state)
 {
     (void)state;
@@ -407,6 +426,7 @@ int main(void)
         TEST(nul_is_replaced_and_all_else_stays_byte_for_byte),
         TEST(an_object_stays_where_it_is_in_the_input),
         TEST(names_that_differ_in_a_nul_stay_different),
+        TEST(what_nobody_asks_for_is_reported_where_somebody_asks),
         cmocka_unit_test(members_are_counted_over_all_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
