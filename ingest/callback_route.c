@@ -15,6 +15,7 @@
 #include "callback.h"
 #include "callback_rate.h"
 #include "identity.h"
+#include "whoami.h"
 
 #define WORKERS      4
 #define STALE_US     8000000 /* the server has answered 503 by then */
@@ -26,6 +27,7 @@
 /* A callback that waits for a worker. */
 struct waiting {
     struct http_exchange *x;
+    const struct route_names *names;
     int64_t since_us;
     struct waiting *prev, *next;
 };
@@ -57,7 +59,8 @@ struct callback_route {
 
 /* ---- before the body --------------------------------------------------------------------- */
 
-void callback_begin(struct callback_route *r, struct http_exchange *x)
+void callback_begin(struct callback_route *r, struct http_exchange *x,
+                    const struct route_names *names)
 {
     struct str token;
     struct verdict v;
@@ -65,7 +68,7 @@ void callback_begin(struct callback_route *r, struct http_exchange *x)
         oidc_glance(r->options.oidc, token, &v))
         return;
     struct request request;
-    request_init(&request, x, &callback_names, STR_NONE);
+    request_init(&request, x, names, STR_NONE);
     responder_answer(r->options.responder, &request, &v);
 }
 
@@ -82,6 +85,7 @@ struct visit {
     const struct allowlist_entry *entry; /* of version */
     struct provenance provenance;
     const char *status;
+    struct buf whoami; /* the answer to it */
     struct verdict verdict;
 };
 
@@ -270,29 +274,55 @@ static void visit_publish(struct visit *t)
     responder_publish(o->responder, &t->request, &publication);
 }
 
-/* Takes the callback through all steps: published or refused, the exchange is gone. False: it must
+/* Instead of the steps from 3 on. Who is ignored is not rated, as with callbacks. */
+static bool step_whoami(struct visit *t)
+{
+    const struct callback_options *o = &t->worker->route->options;
+    if (!t->version->list)
+        return callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
+    t->entry = allowlist_find(t->version->list, str_of(t->request.repo));
+    if (t->entry && (!identity_ids_check(t->issuer, jwt_claims(t->token), t->entry, &t->verdict) ||
+                     (t->entry->level >= 2 && !step_rate(t))))
+        return false;
+    const struct provider *provider = providers_of(t->version->providers, t->issuer);
+    const struct whoami w = { .repo = str_of(t->request.repo),
+                              .issuer = t->issuer,
+                              .provider = provider ? provider->name : NULL,
+                              .entry = t->entry,
+                              .public_url = o->public_url };
+    buf_init(&t->whoami, ANSWER_MAX);
+    whoami_put(&t->whoami, &w);
+    return verdict_ignore(&t->verdict, "answered", "");
+}
+
+/* Takes the request through all steps: published or answered, the exchange is gone. False: it must
  * wait for keys first. */
-static bool steps_run(const struct callback_worker *worker, struct http_exchange *x,
-                      int64_t started_us)
+static bool steps_run(const struct callback_worker *worker, const struct waiting *w)
 {
     const struct callback_options *o = &worker->route->options;
-    static bool (*const steps[])(struct visit *) = {
-        step_token, step_identity, step_allowlist, step_rate, step_body, step_provenance, step_view,
-    };
+    static bool (*const callback_steps[])(
+        struct visit *) = { step_token, step_identity,   step_allowlist, step_rate,
+                            step_body,  step_provenance, step_view,      NULL };
+    static bool (*const whoami_steps[])(struct visit *) = { step_token, step_identity, step_whoami,
+                                                            NULL };
     struct visit *t = mem_alloc(1, sizeof(*t));
     t->worker = worker;
-    request_init(&t->request, x, &callback_names, STR_NONE);
-    t->request.started_us = started_us;
+    request_init(&t->request, w->x, w->names, STR_NONE);
+    t->request.started_us = w->since_us;
     t->version = allowlist_feed_get(o->feed);
+    bool (*const *step)(struct visit *) = w->names == &whoami_names ? whoami_steps : callback_steps;
     bool accepted = true;
-    for (size_t i = 0; accepted && i < sizeof(steps) / sizeof(steps[0]); i++)
-        accepted = steps[i](t);
+    while (accepted && *step)
+        accepted = (*step++)(t);
     /* The callback may wait for the keys, but not on this worker. */
     bool must_wait = t->keys_missing && worker->queue == &worker->route->ready;
     if (accepted)
         visit_publish(t);
+    else if (t->whoami.len)
+        responder_answer_with(o->responder, &t->request, &t->verdict, buf_str(&t->whoami));
     else if (!must_wait)
         responder_answer(o->responder, &t->request, &t->verdict);
+    buf_clear(&t->whoami);
     callback_body_clear(&t->body);
     allowlist_feed_release(o->feed, t->version);
     jwt_free(t->token);
@@ -306,7 +336,7 @@ static void answer_later(struct callback_route *r, const struct waiting *w)
 {
     struct request request;
     struct verdict v;
-    request_init(&request, w->x, &callback_names, STR_NONE);
+    request_init(&request, w->x, w->names, STR_NONE);
     request.started_us = w->since_us;
     (void)verdict_later(&v, 503, "overloaded", RETRY_S, "not stored, try again");
     responder_answer(r->options.responder, &request, &v);
@@ -321,10 +351,12 @@ static void queue_append(struct callback_route *r, struct queue *queue, struct w
 }
 
 /* The queues' length is bounded by the server's limits on connections and on bodies in hand. */
-void callback_handle(struct callback_route *r, struct http_exchange *x)
+void callback_handle(struct callback_route *r, struct http_exchange *x,
+                     const struct route_names *names)
 {
     struct waiting *w = mem_alloc(1, sizeof(*w));
     w->x = x;
+    w->names = names;
     w->since_us = clock_mono_us();
     queue_append(r, &r->ready, w);
 }
@@ -349,7 +381,7 @@ static void *worker_main(void *opaque)
     for (struct waiting *w; (w = queue_take(r, worker->queue));) {
         if (clock_mono_us() - w->since_us >= STALE_US)
             answer_later(r, w);
-        else if (!steps_run(worker, w->x, w->since_us)) {
+        else if (!steps_run(worker, w)) {
             queue_append(r, &r->keys, w);
             continue;
         }

@@ -23,6 +23,7 @@
 #define N_NEEDED               3
 #define N_WRITTEN              2 /* the first two are written */
 #define WEBHOOK_PATH           "/github/webhook"
+#define WHOAMI_PATH            "/github/whoami"
 
 struct service {
     struct responder responder;
@@ -51,19 +52,32 @@ static void on_webhook(void *opaque, struct http_exchange *x)
 
 static void on_callback_begin(void *opaque, struct http_exchange *x)
 {
-    callback_begin(((struct service *)opaque)->callback, x);
+    callback_begin(((struct service *)opaque)->callback, x, &callback_names);
 }
 
 static void on_callback(void *opaque, struct http_exchange *x)
 {
-    callback_handle(((struct service *)opaque)->callback, x);
+    callback_handle(((struct service *)opaque)->callback, x, &callback_names);
+}
+
+static void on_whoami_begin(void *opaque, struct http_exchange *x)
+{
+    callback_begin(((struct service *)opaque)->callback, x, &whoami_names);
+}
+
+static void on_whoami(void *opaque, struct http_exchange *x)
+{
+    callback_handle(((struct service *)opaque)->callback, x, &whoami_names);
 }
 
 static void on_refused(void *opaque, struct http_exchange *x, int status)
 {
-    bool webhook = str_is(http_path(x), WEBHOOK_PATH);
+    struct str path = http_path(x);
     responder_refused(&((struct service *)opaque)->responder, x,
-                      webhook ? &webhook_names : &callback_names, status);
+                      str_is(path, WEBHOOK_PATH)  ? &webhook_names
+                      : str_is(path, WHOAMI_PATH) ? &whoami_names
+                                                  : &callback_names,
+                      status);
 }
 
 static const struct http_route routes[] = {
@@ -71,6 +85,7 @@ static const struct http_route routes[] = {
       WEBHOOK_BODY_MS },
     { "POST", "/github/callback", on_callback_begin, on_callback, CALLBACK_MAX_BYTES, DEADLINE_MS,
       CALLBACK_BODY_MS },
+    { "GET", WHOAMI_PATH, on_whoami_begin, on_whoami, 0, DEADLINE_MS, CALLBACK_BODY_MS },
 };
 
 /* ---- start ------------------------------------------------------------------------------- */
@@ -150,6 +165,7 @@ static enum err callback_start(struct service *s, struct daemon_ctx *ctx, struct
         .requests_per_min = config_number(c, "RATE_LIMIT_PER_MIN"),
         .bytes_per_min = CALLBACK_BYTES_PER_MIN,
         .bytes_a_day = config_number(c, "CRCR_CALLBACK_BYTES_DAY"),
+        .public_url = config_text(c, "CRCR_PUBLIC_URL"),
     };
     return callback_route_new(&s->callback, &options, why);
 }

@@ -216,7 +216,10 @@ static bool token_read(const struct oidc *o, struct str text, struct jwt **ret, 
     for (*issuer = 0; *issuer < o->n; ++*issuer)
         if (str_is(jwt_claim(*ret, "iss"), o->issuers[*issuer].name))
             return true;
-    return verdict_refuse(v, 401, "token_issuer", "the token's issuer is not one that we trust");
+    return verdict_refuse(v, 401, "token_issuer",
+                          "the token's issuer %.*s is not one of those that the relay trusts "
+                          "(CRCR_OIDC_ISSUERS)",
+                          STR_ARG(str_cut(jwt_claim(*ret, "iss"), 200)));
 }
 
 bool oidc_glance(const struct oidc *o, struct str text, struct verdict *v)

@@ -15,6 +15,8 @@ const struct route_names webhook_names = { "webhook", "webhook_accepted", "webho
                                            "webhook_refused", "webhook_late" };
 const struct route_names callback_names = { "callback", "callback_accepted", "callback_ignored",
                                             "callback_refused", "callback_late" };
+const struct route_names whoami_names = { "whoami", "whoami_answered", "whoami_answered",
+                                          "whoami_refused", "whoami_late" };
 
 void request_init(struct request *r, struct http_exchange *x, const struct route_names *names,
                   struct str delivery)
@@ -68,23 +70,25 @@ static bool reply(struct responder *responder, const struct request *request, in
     return in_time;
 }
 
-void responder_answer(struct responder *responder, const struct request *request,
-                      const struct verdict *v)
+void responder_answer_with(struct responder *responder, const struct request *request,
+                           const struct verdict *v, struct str body)
 {
-    struct buf CLEANUP(buf_clear) body;
-    buf_init(&body, 8 * sizeof(v->text));
-    if (v->status < 400) {
-        buf_puts(&body, v->text);
-    } else {
-        buf_puts(&body, "{\"detail\": ");
-        json_text_put(&body, str_of(v->text));
-        buf_putc(&body, '}');
-    }
     const char *event = v->status < 400 ? request->names->ignored : request->names->refused;
     log_info(event, LOG_STR("delivery", str_of(request->delivery)),
              LOG_STR("repo", str_of(request->repo)), LOG_INT("status", v->status),
              LOG_STR("reason", str_of(v->reason)));
-    (void)reply(responder, request, v->status, v->reason, v->retry_after_s, buf_str(&body));
+    (void)reply(responder, request, v->status, v->reason, v->retry_after_s, body);
+}
+
+void responder_answer(struct responder *responder, const struct request *request,
+                      const struct verdict *v)
+{
+    struct buf CLEANUP(buf_clear) body = BUF_INIT(8 * sizeof(v->text));
+    buf_puts(&body, "{\"detail\": ");
+    json_text_put(&body, str_of(v->text));
+    buf_putc(&body, '}');
+    responder_answer_with(responder, request, v,
+                          v->status < 400 ? str_of(v->text) : buf_str(&body));
 }
 
 void responder_refused(struct responder *responder, struct http_exchange *x,

@@ -23,7 +23,7 @@ struct route_names {
     const char *route;
     const char *accepted, *ignored, *refused, *late; /* log events */
 };
-extern const struct route_names webhook_names, callback_names;
+extern const struct route_names webhook_names, callback_names, whoami_names;
 
 /* What the answer to a request needs of it. */
 struct request {
@@ -44,6 +44,9 @@ void responder_declare(struct responder *responder, const char *const *topics, s
 /* Answers now. The exchange is gone afterwards. */
 void responder_answer(struct responder *responder, const struct request *request,
                       const struct verdict *v);
+/* The same, of a verdict below 400, whose text does not count: body is JSON of any length. */
+void responder_answer_with(struct responder *responder, const struct request *request,
+                           const struct verdict *v, struct str body);
 
 /* Logs and counts a request that the server answered itself: the body is too large (413), there is
  * no memory for it (503), or it did not come in time (408). */

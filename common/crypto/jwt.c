@@ -273,7 +273,11 @@ static enum err check_audience(const json_t *claims, const char *audience, struc
         if (one && strcmp(one, audience) == 0)
             return OK;
     }
-    return why_set(why, ERR_REFUSE, "the token's audience is not %s", audience);
+    return why_set(why, ERR_REFUSE, "the token's audience is %.60s; only %s is accepted",
+                   single               ? single
+                   : json_is_array(aud) ? "a list without it"
+                                        : "missing",
+                   audience);
 }
 
 enum err jwt_verify_rs256(const struct jwt *t, const struct jwks *set, const char *audience,

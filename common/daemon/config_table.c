@@ -336,9 +336,10 @@ const struct property config_properties[] = {
     {
         .name = "CRCR_PUBLIC_URL",
         .type = PROPERTY_URL,
-        .daemons = REPORTER,
+        .daemons = INGEST | REPORTER,
         .help = "Where people reach these pages: the check run of a back end links to its box on "
-                "the pull request's page. Scheme, host and port alone. Unset: to the CI's log.",
+                "the pull request's page (unset: to the CI's log), and /github/whoami to the page "
+                "of a repository. Scheme, host and port alone.",
     },
     {
         .name = "CRCR_ADMIN_LISTEN",

@@ -21,7 +21,7 @@ def issuer():
 def shared(kafka_node, redis_node, issuer, tmp_path_factory):
     """An ingest that nothing is done to."""
     one = Ingest(tmp_path_factory.mktemp("ingest"), kafka_node.brokers, redis_node.endpoint, issuer,
-                 RATE_LIMIT_PER_MIN="1000000")
+                 RATE_LIMIT_PER_MIN="1000000", CRCR_PUBLIC_URL="https://crcr.example.org")
     one.publish_allowlist()
     one.start().wait_ready()
     wait_for("the allowlist to be read", lambda: one.callback({}, issuer.token())[0] != 503)

@@ -36,6 +36,7 @@ L2:
   - org/hasty
   - org/kept: { repo_id: 71, owner_id: 7 }
   - org/pulls: { events: [pull_request] }
+  - org/nights: { events: [nightly] }
 L3:
   npu: { org/three: [alice] }
 L4:
@@ -213,6 +214,10 @@ class Ingest:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         return self.post("/github/callback", raw, headers, timeout)
+
+    def whoami(self, token):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return http_request("GET", f"http://127.0.0.1:{self.port}/github/whoami", headers=headers)
 
     def callback_checked(self, body, token):
         """The same, again where Redis may not have been asked: it has 300 ms, and is then left alone for a while."""

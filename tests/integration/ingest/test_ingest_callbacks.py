@@ -275,8 +275,8 @@ def test_without_an_allowlist_callbacks_wait(own, issuer):
                              without=["repository"])
     mapped = issuer.token(issuer=vendor, project_path="vendor/oot", without=["repository"])  # perhaps, once there is a file
     for token in issuer.token(), buildkite, mapped:
-        status, answer, headers = one.callback(callback(token=callback_token()), token)
-        assert status == 503 and int(headers["Retry-After"]) > 0 and "allowlist" in detail(answer)
+        for status, answer, headers in one.callback(callback(token=callback_token()), token), one.whoami(token):
+            assert status == 503 and int(headers["Retry-After"]) > 0 and "allowlist" in detail(answer)
     one.publish_allowlist()
     wait_for("the callback to be taken",
              lambda: one.callback(callback(token=callback_token()), issuer.token())[0] == 200)
