@@ -144,7 +144,7 @@ def test_theft_by_another_reporter_in_the_workspace_is_not_run(relay, leg, tmp_p
     thief.write_text(f"open({str(tmp_path / 'stolen')!r}, 'a').write('x')\n")
     one = leg(f"""for place in .. $RESULTS $RESULTS/.. $RESULTS/../../workspace; do
   mkdir -p $place/crcr/deploy/downstream
-  for name in crcr-report crcr_send.py crcr_junit.py; do cp {thief} $place/crcr/deploy/downstream/$name; done
+  for name in crcr-report crcr_check.py crcr_send.py crcr_junit.py; do cp {thief} $place/crcr/deploy/downstream/$name; done
   sed 's|exec .*|exec /usr/bin/python3 {thief}|' {FOLDER}/action.yml >$place/crcr/deploy/downstream/action.yml
 done
 cp {thief} $RESULTS/sitecustomize.py; cp {thief} $RESULTS/json.py; cp {thief} ../json.py

@@ -312,9 +312,16 @@ def test_an_answer_that_is_not_the_relays_is_no_success(relay, report):
 
 
 def test_ignored_is_said(relay, report):
-    relay.answers = [(200, {}, b'{"ok":true,"status":"ignored"}')]
+    for more, says in ((b"", "L2"), (b',"reason":"level_1"', "L2"), (b',"reason":"event_not_wanted"', "asks for no nightly runs")):
+        relay.answers = [(200, {}, b'{"ok":true,"status":"ignored"' + more + b"}")]
+        code, said = report("in_progress")
+        assert code == 0 and "warning: the relay ignored the report" in said and says in said
+
+
+def test_what_the_relay_left_out_is_said(relay, report):
+    relay.answers = [(200, {}, b'{"ok":true,"status":"in_progress","warnings":["workflow.url is not\\n::error::forged: left out"]}')]
     code, said = report("in_progress")
-    assert code == 0 and "warning: the relay ignored the report" in said and "L2" in said
+    assert code == 0 and "warning: the relay: workflow.url is not ::error::forged: left out" in said and "reported for delivery" in said
 
 
 # ---- wrong usage --------------------------------------------------------------------------------------

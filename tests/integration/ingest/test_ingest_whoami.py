@@ -1,10 +1,14 @@
 """GET /github/whoami: what a token proves, and the first thing to mend; as ingest/openapi.json describes it."""
 import json
+import os
+import subprocess
+import sys
 import time
 
 import pytest
 
 from ingest_env import ACTIONS, BUILDKITE, ORGANIZATION, PIPELINE, Issuer, callback, callback_token, detail
+from lib.actions import FOLDER
 from test_ingest_wire import faults
 
 BUILDKITE_CLAIMS = {"issuer": BUILDKITE, "without": ["repository"], "organization_id": ORGANIZATION, "pipeline_id": PIPELINE,
@@ -80,3 +84,18 @@ def test_it_is_rated_as_callbacks_are_and_stores_nothing(ingest, issuer, redis_n
     assert len(ingest.records("callbacks")) == stored
     assert 'crcr_ingest_requests_total{route="whoami",status="429",reason="rate_limited"}' in ingest.get_admin("/metrics")[1]
     assert '"event":"whoami_answered"' in ingest.process.text()
+
+
+def test_check_of_crcr_report_against_a_relay(ingest, issuer):
+    def check(token, path="/github/callback"):
+        done = subprocess.run([sys.executable, FOLDER / "crcr-report", "check"], capture_output=True, text=True, timeout=60, env={
+            "PATH": os.environ["PATH"], "CRCR_OIDC_TOKEN": token, "CRCR_CALLBACK_URL": f"http://127.0.0.1:{ingest.port}{path}"})
+        return done.returncode, done.stderr
+    code, said = check(issuer.token())
+    assert code == 0 and said.startswith("crcr-report: next step: Nothing to mend") and "level: L2" in said and "/repo/Org/Two" in said
+    code, said = check(issuer.token("org/one"))
+    assert code == 1 and said.startswith("crcr-report: warning: next step: Ask for L2")
+    code, said = check(issuer.token(aud="x"))
+    assert code == 1 and said.startswith("crcr-report: warning: next step: the relay does not take the token: HTTP 401: the token's audience is x")
+    code, said = check(issuer.token(), "/elsewhere/github/callback")
+    assert code == 1 and "HTTP 404" in said
