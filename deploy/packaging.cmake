@@ -28,15 +28,17 @@ foreach(document README.md LICENSE ${documents} reporter/web/openapi.json ingest
   install(FILES ${document} DESTINATION share/doc/crcr/${folder})
 endforeach()
 
-# A Debian version begins with a digit and sorts: v1.2-3-gabc → 1.2+3+gabc; without a tag, abc → 0+git<its time in UTC>.abc.
-string(REGEX REPLACE "^v([0-9])" "\\1" version "${CRCR_VERSION}")
-if(NOT version MATCHES "^[0-9]+\\.")
+# 0.3.0 of the commit with the tag v0.3.0, and where no commit is known; else 0.3.0+git<its time in UTC>.<commit>, which
+# sorts after 0.3.0 and before 0.3.1.
+set(version "${PROJECT_VERSION}")
+execute_process(COMMAND git describe --exact-match --dirty --match=v${PROJECT_VERSION}
+                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE tag OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(commit AND NOT tag STREQUAL "v${PROJECT_VERSION}")
   execute_process(COMMAND ${CMAKE_COMMAND} -E env TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S
                   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE committed OUTPUT_STRIP_TRAILING_WHITESPACE
                   ERROR_QUIET)
-  set(version "0+git${committed}.${version}")
+  string(REPLACE "-" "." version "${version}+git${committed}.${commit}")
 endif()
-string(REGEX REPLACE "[^A-Za-z0-9.+~]" "+" version "${version}")
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME crcr)
 set(CPACK_PACKAGE_VERSION ${version})

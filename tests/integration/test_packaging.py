@@ -49,12 +49,19 @@ def environment_of(lines, credentials):
     return values
 
 
+def tree_version():
+    return re.search(r"^project\(crcr VERSION (\d+\.\d+\.\d+) ", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+
+
 @pytest.mark.parametrize("program", [*DAEMONS, "crcrctl"])
 def test_an_installed_program_tells_its_version_and_its_help(installed, program):
     binary = installed / PREFIX.lstrip("/") / "bin" / program
-    version = run(binary, "--version", cwd="/").split()
-    assert version[0] == program and version[1] not in ("", "unknown")
+    assert re.fullmatch(rf"{program} {tree_version()}\+[0-9a-f]{{7,40}}(-dirty)?\n", run(binary, "--version", cwd="/"))
     assert f"usage: {program}" in run(binary, "--help", cwd="/")
+
+
+def test_the_simulator_tells_its_version_too():
+    assert run(BIN / "crcr-sim", "--version").startswith(f"crcr-sim {tree_version()}+")
 
 
 def test_the_simulator_is_not_installed(installed):
@@ -240,12 +247,12 @@ def test_the_debian_package_has_a_version_of_git_its_libraries_and_units_of_usr(
     package, = tmp_path.glob("crcr_*.deb")
     version = run("dpkg-deb", "-f", package, "Version").strip()
     assert run("dpkg", "--validate-version", version) == ""
-    printed = run(BIN / "crcr-ingest", "--version").split()[1] # "v1.2-3-gabc-dirty" or "abc"
-    assert re.sub(r"[^A-Za-z0-9.~]", "+", printed).removeprefix("v") in version
-    if version.startswith("0+git"):  # no tag: the time of the commit sorts, its hash does not
-        assert re.match(r"0\+git20\d{12}\.[0-9a-f]{7}", version), version
-        run("dpkg", "--compare-versions", version, "gt", "0+git20261101000000.fffffff")
-        run("dpkg", "--compare-versions", version, "lt", "1.0")
+    printed = run(BIN / "crcr-ingest", "--version").split()[1].split("+")[1]  # "abc" or "abc-dirty"
+    if version != tree_version():  # of a commit with its tag; of others the time sorts, the hash does not
+        assert re.fullmatch(rf"{re.escape(tree_version())}\+git20\d{{12}}\.{printed.replace('-', '.')}", version), version
+        run("dpkg", "--compare-versions", version, "gt", tree_version())
+        run("dpkg", "--compare-versions", version, "lt", tree_version() + ".1")
+    run("dpkg", "--compare-versions", version, "gt", "0+git20261126164158.75355b1")  # before there were versions
     assert {"librdkafka1", "libcurl4", "libmicrohttpd12"} <= set(
         name.removesuffix("t64") for name in re.findall(r"[\w.-]+", run("dpkg-deb", "-f", package, "Depends")))
     run("dpkg-deb", "-x", package, tmp_path / "root")

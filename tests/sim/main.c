@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../common/daemon/daemon.h"
 #include "broker.h"
 #include "github.h"
 
@@ -27,6 +28,8 @@ int main(int argc, char **argv)
 {
     if (argc < 2)
         return usage(stderr);
+    if (!strcmp(argv[1], "--version"))
+        return printf("crcr-sim %s\n", daemon_version()) < 0;
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (!strcmp(argv[1], commands[i].name))
             return commands[i].main(argc - 1, argv + 1);
