@@ -1,6 +1,5 @@
 """deploy/k8s: what it renders to is what Kubernetes takes, and what our programs, topics and secrets are called."""
 import concurrent.futures
-import json
 import os
 import re
 import shutil
@@ -8,19 +7,17 @@ import subprocess
 import sys
 import textwrap
 
-import jsonschema
 import pytest
 import yaml
 
 from lib import memory
-from lib.manifests import (K8S, Container, containers, label, of_kind, pod_template, render, workloads)
+from lib.manifests import (K8S, Container, containers, fit_their_schemas, label, of_kind, pod_template, render, workloads)
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
 
 OVERLAYS = ("full", "external")
 TIERS = ("l1", "l2", "l3", "l4")
 DRAIN_S = 25  # README of each daemon: SIGTERM … exit 0 within 25 s
-STRIMZI = "kafka.strimzi.io/v1"
 
 
 @pytest.fixture(scope="module")
@@ -98,20 +95,6 @@ def matches(selector, template):
 
 
 # ---- what Kubernetes says to it -------------------------------------------------------------------------------------
-
-def fit_their_schemas(objects):
-    schemas = [json.loads(path.read_text()) for path in sorted((ROOT / "tests/k8s/schemas").glob("*.json"))]
-    for one in objects:
-        kind = f"{one['apiVersion']} {one['kind']}"
-        if one["apiVersion"] == STRIMZI:  # tests/k8s/strimzi reads those
-            continue
-        schema = next((s for s in schemas if kind in s["kinds"]), None)
-        assert schema, f"no schema for {kind}: see tests/k8s/make-schemas"
-        schema = {"$ref": f"#/$defs/{schema['kinds'][kind]}", "$defs": schema["$defs"]}
-        faults = [f"{label(one)} {'/'.join(map(str, e.absolute_path))}: {e.message[:300]}"
-                  for e in jsonschema.Draft202012Validator(schema).iter_errors(one)]
-        assert not faults, "\n".join(faults)
-
 
 def test_every_object_fits_the_schema_of_its_kind(objects):
     fit_their_schemas(objects)

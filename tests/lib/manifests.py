@@ -1,8 +1,10 @@
 """deploy/k8s as a cluster would get it: rendered, and each container of ours with the environment it will have."""
+import json
 import pathlib
 import shutil
 import subprocess
 
+import jsonschema
 import yaml
 
 from lib.processes import ROOT
@@ -34,6 +36,21 @@ def of_kind(objects, *kinds):
 
 def label(thing):
     return f"{thing['kind']}/{thing['metadata']['name']}"
+
+
+def fit_their_schemas(objects):
+    """Each object by the schema of its kind (tests/k8s/schemas); Strimzi's are read by tests/k8s/strimzi."""
+    schemas = [json.loads(path.read_text()) for path in sorted((ROOT / "tests/k8s/schemas").glob("*.json"))]
+    for one in objects:
+        kind = f"{one['apiVersion']} {one['kind']}"
+        if one["apiVersion"].startswith("kafka.strimzi.io/"):
+            continue
+        schema = next((s for s in schemas if kind in s["kinds"]), None)
+        assert schema, f"no schema for {kind}: see tests/k8s/make-schemas"
+        schema = {"$ref": f"#/$defs/{schema['kinds'][kind]}", "$defs": schema["$defs"]}
+        faults = [f"{label(one)} {'/'.join(map(str, e.absolute_path))}: {e.message[:300]}"
+                  for e in jsonschema.Draft202012Validator(schema).iter_errors(one)]
+        assert not faults, "\n".join(faults)
 
 
 def pod_template(workload):
