@@ -31,7 +31,7 @@ endforeach()
 # 0.3.0 of the commit with the tag v0.3.0, and where no commit is known; else 0.3.0+git<its time in UTC>.<commit>, which
 # sorts after 0.3.0 and before 0.3.1.
 set(version "${PROJECT_VERSION}")
-execute_process(COMMAND git describe --exact-match --dirty --match=v${PROJECT_VERSION}
+execute_process(COMMAND git describe --tags --exact-match --dirty --match=v${PROJECT_VERSION}
                 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE tag OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(commit AND NOT tag STREQUAL "v${PROJECT_VERSION}")
   execute_process(COMMAND ${CMAKE_COMMAND} -E env TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S

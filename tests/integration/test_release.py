@@ -98,12 +98,14 @@ def test_the_relays_own_image_is_pinned_in_the_overlays(tree):
 
 
 def test_the_workflow_pins_before_it_builds_and_releases_what_was_pinned():
-    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
-    [job] = workflow["jobs"].values()
-    assert all(re.search(r"@[0-9a-f]{40}$", step["uses"]) for step in job["steps"] if "uses" in step)
-    script = "\n".join(step["run"] for step in job["steps"] if "run" in step)
-    order = ["deploy/pin-images\n", "docker build ", "docker push ", "deploy/pin-images --own ", "git archive ", "gh release create"]
-    assert [script.index(word) for word in order] == sorted(script.index(word) for word in order)
-    for step in job["steps"]:
-        if "run" in step:
-            subprocess.run(["bash", "-n"], input=step["run"], text=True, check=True)
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    scripts = {name: "\n".join(step["run"] for step in job.get("steps", []) if "run" in step) for name, job in jobs.items()}
+    assert "deploy/pin-images\n" in scripts["pin"] and 'test "$GITHUB_REF_NAME" = "v$(deploy/version)"' in scripts["pin"]
+    order = ["git apply pinned.patch", "deploy/release --out release --base "]
+    assert [scripts["build"].index(word) for word in order] == sorted(scripts["build"].index(word) for word in order)
+    order = ["sha256sum --check", "skopeo copy ", "docker buildx imagetools create ", "git apply built/pinned/pinned.patch",
+             "deploy/pin-images --own ", "git archive ", "sha256sum -- *", "deploy/release --notes", "gh release create "]
+    assert [scripts["publish"].index(word) for word in order] == sorted(scripts["publish"].index(word) for word in order)
+    assert [jobs[name].get("needs") for name in ("tests", "pin", "build", "publish")] == [None, "tests", "pin", "build"]
+    for script in scripts.values():
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)

@@ -15,6 +15,7 @@ PLACES = {"CMakeLists.txt": r"^project\(crcr VERSION (\S+) ",
           "deploy/k8s/components/strimzi/kustomization.yaml": r"app\.kubernetes\.io/version: (\S+) ",
           "deploy/k8s/overlays/full/kustomization.yaml": r"newTag: (\S+) ",
           "deploy/k8s/overlays/external/kustomization.yaml": r"newTag: (\S+) ",
+          "deploy/k8s/examples/pinned/kustomization.yaml": r"(?:\?ref=v|newTag: )(\d[\d.]+)",
           "deploy/k8s/README.md": r"registry\.example\.org/crcr:(\S+)",
           "deploy/compose/README.md": r"`(\d+\.\d+\.\d+)\+[0-9a-f]{8}`",
           "deploy/systemd/README.md": r"(\d+\.\d+\.\d+)[;+]"}
@@ -102,3 +103,28 @@ GOOD = "# C\n\n## [Unreleased]\n\n## [1.10.0] - 2026-11-28\n\n### Breaking\n\n##
 def test_what_has_another_form_is_a_fault(broken, says):
     assert faults(GOOD, "1.10.0") == []
     assert says in "\n".join(faults(broken, "1.10.0"))
+
+
+# ---- workflows ----------------------------------------------------------------------------------------------------------
+
+def workflow_faults(text):
+    """Actions of others that are not pinned by commit with the version beside it; no permissions of the whole."""
+    found = [line.strip() for line in text.splitlines() if re.search(r"\buses:", line) and not
+             re.fullmatch(r"\s*(- )?uses: ([\w.-]+(/[\w.-]+)+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\./[\w./-]+)", line)]
+    return found if re.search(r"^permissions:", text, re.MULTILINE) else [*found, "no permissions: at the top"]
+
+
+def test_workflows_pin_each_action_by_commit_and_say_their_permissions():
+    workflows = sorted((ROOT / ".github/workflows").glob("*.yml"))
+    assert {one.name for one in workflows} >= {"ci.yml", "release.yml"}
+    for one in workflows:
+        assert workflow_faults(one.read_text()) == [], one.name
+
+
+PINNED = "permissions: {}\njobs:\n  one:\n    steps:\n      - uses: actions/checkout@" + "1af3b93b" * 5 + " # v6.0.0\n"
+
+
+@pytest.mark.parametrize("broken", [PINNED.replace("permissions: {}\n", ""), PINNED.replace("1af3b93b" * 5, "v6"),
+                                    PINNED.replace(" # v6.0.0", ""), PINNED.replace("1af3b93b" * 5, "1af3b93b")])
+def test_a_workflow_that_does_not_is_a_fault(broken):
+    assert not workflow_faults(PINNED) and workflow_faults(broken)
