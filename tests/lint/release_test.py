@@ -17,8 +17,8 @@ PLACES = {"CMakeLists.txt": r"^project\(crcr VERSION (\S+) ",
           "deploy/k8s/overlays/external/kustomization.yaml": r"newTag: (\S+) ",
           "deploy/k8s/examples/pinned/kustomization.yaml": r"(?:\?ref=v|newTag: )(\d[\d.]+)",
           "deploy/k8s/README.md": r"registry\.example\.org/crcr:(\S+)",
-          "deploy/compose/README.md": r"`(\d+\.\d+\.\d+)\+[0-9a-f]{8}`",
-          "deploy/systemd/README.md": r"(\d+\.\d+\.\d+)[;+]"}
+          "deploy/compose/README.md": r"(?:`|crcr-|crcr:)(\d+\.\d+\.\d+)",
+          "deploy/systemd/README.md": r"(\d+\.\d+\.\d+)[;+_]"}
 
 
 def versions(root):
@@ -51,6 +51,7 @@ def test_one_command_changes_the_version_wherever_it_stands(copy):
     changes = (copy / "deploy/CHANGELOG.md").read_text()
     version(copy, "98.7.6")
     assert {one for found in versions(copy).values() for one in found} == {"98.7.6"} == {version(copy)}
+    assert [name for name in PLACES if before in (copy / name).read_text()] == []
     now = (copy / "deploy/CHANGELOG.md").read_text()
     assert not faults(now, "98.7.6") and re.sub(r"\n\n## \[98\.7\.6\] - .*", "", now) == changes
     assert "not later than" in version(copy, before, code=1)
