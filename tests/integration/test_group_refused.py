@@ -1,13 +1,12 @@
 """A coordinator that will not tell where partitions were committed, in a real Kafka's words: it names no partition
 (brokers in memory name each, test_broker_errors.py)."""
 import json
-import subprocess
 
 import pytest
 
-from lib.kafka import Kafka, read_topic, write
+from lib.kafka import Kafka, kafka_acls, read_topic, write
 from lib.ports import free_port
-from lib.processes import ROOT, wait_for
+from lib.processes import wait_for
 from lib.redis_server import redis_server
 from lib.relay import Relay
 
@@ -28,10 +27,7 @@ def call_back(relay, delivery):
 
 
 def acl(relay, *arguments):
-    jars = subprocess.run(["bash", "-c", f". {ROOT}/deploy/local/lib.sh; kafka_dir"], capture_output=True, text=True,
-                          check=True).stdout.strip()
-    subprocess.run(["java", "-cp", f"{jars}/jars/*", "-XX:TieredStopAtLevel=1", "kafka.admin.AclCommand", "--bootstrap-server",
-                    relay.kafka, "--group", relay.group("crcr-fold"), "--force", *arguments], check=True, capture_output=True, timeout=90)
+    kafka_acls("--bootstrap-server", relay.kafka, "--group", relay.group("crcr-fold"), "--force", *arguments)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from lib.kafka import Kafka
+from lib.kafka import Kafka, kafka_acls
 from lib.manifests import K8S, of_kind, render
 from lib.processes import BIN, ROOT, wait_for
 from lib.redis_server import redis_server
@@ -86,8 +86,6 @@ def of_acls():
 def allow(brokers, folder, rights):
     """One kafka-acls for all that differs in its name alone."""
     (folder / "admin.properties").write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={LOGIN};\n")
-    jars = subprocess.run(["bash", "-c", f". {ROOT}/deploy/local/lib.sh; kafka_dir"], capture_output=True, text=True,
-                          check=True).stdout.strip()
     operations, calls = collections.defaultdict(set), collections.defaultdict(list)
     for user, kind, name, pattern, operation in rights:
         operations[user, kind, name, pattern].add(operation)
@@ -96,11 +94,9 @@ def allow(brokers, folder, rights):
 
     def call(one):
         (user, pattern, what), names = one
-        subprocess.run(["java", "-cp", f"{jars}/jars/*", "-XX:TieredStopAtLevel=1", "kafka.admin.AclCommand",
-                        "--bootstrap-server", brokers, "--command-config", folder / "admin.properties", "--add",
-                        "--allow-principal", f"User:{user}", "--resource-pattern-type", pattern, *names,
-                        *[word for operation in what for word in ("--operation", operation)]],
-                       check=True, capture_output=True, timeout=90)
+        kafka_acls("--bootstrap-server", brokers, "--command-config", folder / "admin.properties", "--add",
+                   "--allow-principal", f"User:{user}", "--resource-pattern-type", pattern, *names,
+                   *[word for operation in what for word in ("--operation", operation)])
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         list(pool.map(call, calls.items()))
 

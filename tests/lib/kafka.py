@@ -23,6 +23,15 @@ MEMORY = pathlib.Path("/dev/shm")
 MEMORY_MIN_BYTES = 4 << 30
 
 
+def kafka_acls(*arguments):
+    """Kafka's own tool for rights."""
+    folder = subprocess.run(["bash", "-c", f". {ROOT}/deploy/local/lib.sh; kafka_dir"], capture_output=True, text=True,
+                            check=True).stdout.strip()
+    command = "kafka.admin.AclCommand" if "/kafka-3." in folder else "org.apache.kafka.tools.AclCommand"
+    subprocess.run(["java", "-cp", f"{folder}/jars/*", "-XX:TieredStopAtLevel=1", command, *arguments], check=True,
+                   capture_output=True, timeout=90)
+
+
 class Kafka:
     """One KRaft node (deploy/local/kafka) that can be frozen, stopped and started again."""
 
