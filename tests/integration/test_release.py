@@ -104,7 +104,8 @@ def test_the_workflow_pins_before_it_builds_and_releases_what_was_pinned():
     order = ["git apply --allow-empty pinned.patch", "deploy/release --out release --base "]
     assert [scripts["build"].index(word) for word in order] == sorted(scripts["build"].index(word) for word in order)
     order = ["sha256sum --check", "skopeo copy ", "docker buildx imagetools create ", "git apply --allow-empty built/pinned/pinned.patch",
-             "deploy/pin-images --own ", "git archive ", "sha256sum -- *", "deploy/release --notes", "gh release create "]
+             "deploy/pin-images --own ", "git archive ", "sha256sum -- *", "deploy/release --notes", "gh release create ",
+             "/git/refs/tags/$major"]
     assert [scripts["publish"].index(word) for word in order] == sorted(scripts["publish"].index(word) for word in order)
     assert [jobs[name].get("needs") for name in ("tests", "pin", "build", "publish")] == [None, "tests", "pin", "build"]
     for script in scripts.values():

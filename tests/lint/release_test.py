@@ -17,6 +17,7 @@ PLACES = {"CMakeLists.txt": r"^project\(crcr VERSION (\S+) ",
           "deploy/k8s/overlays/external/kustomization.yaml": r"newTag: (\S+) ",
           "deploy/k8s/examples/pinned/kustomization.yaml": r"(?:\?ref=v|newTag: )(\d[\d.]+)",
           "deploy/k8s/README.md": r"registry\.example\.org/crcr:(\S+)",
+          "deploy/downstream/README.md": r"# v(\d+\.\d+\.\d+)",
           "deploy/compose/README.md": r"(?:`|crcr-|crcr:)(\d+\.\d+\.\d+)",
           "deploy/systemd/README.md": r"(\d+\.\d+\.\d+)[;+_]"}
 
