@@ -199,9 +199,25 @@ def test_every_alert_has_a_section_and_no_other_is_named():
     assert set(re.findall(r"`(Crcr\w+)`", TEXT)) == set(re.findall(r"`(Crcr\w+)`", index))
 
 
+def sections():
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^## (.*)$", TEXT, re.MULTILINE)}
+
+
+def test_every_alert_links_to_its_section_and_says_what_it_means():
+    index = TEXT.split("| alert | section |")[1].split("\n\n")[0]
+    section = {name: anchor for names, anchor in re.findall(r"^\| (.*?) \| \[.*?\]\(#([\w-]+)\) \|$", index, re.MULTILINE)
+               for name in re.findall(r"`(\w+)`", names)}
+    assert set(section.values()) <= sections()
+    for file in ("alerts.yml", "alerts_kubernetes.yml"):
+        for group in yaml.safe_load((ROOT / "deploy" / "monitoring" / file).read_text())["groups"]:
+            for rule in group["rules"]:
+                has = rule["annotations"]
+                assert has["runbook_url"] == f"https://github.com/ORG/REPO/blob/main/deploy/README.md#{section[rule['alert']]}"
+                assert has["description"].endswith(".") and has["description"] != has["summary"], rule["alert"]
+
+
 def test_links_lead_to_sections():
-    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-               for title in re.findall(r"^## (.*)$", TEXT, re.MULTILINE)}
+    anchors = sections()
     links = re.findall(r"\]\(#([\w-]+)\)", TEXT)
     assert links and set(links) <= anchors, set(links) - anchors
 
