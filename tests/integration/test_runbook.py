@@ -245,6 +245,19 @@ def test_every_setting_exists():
         assert name in known or any(name.rstrip("_") + "_" in one for one in known if name.endswith("_")), name
 
 
+def test_of_every_secret_it_is_said_whether_a_change_needs_a_restart():
+    """A row that says "by itself" names a test (tests/lint/behaviours: it is there); no other row does."""
+    table = (ROOT / "deploy" / "SECURITY.md").read_text().split("<!-- again:begin -->")[1].split("<!-- again:end -->")[0]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.strip().splitlines()[2:]]
+    page = (ROOT / "deploy" / "CONFIGURATION.md").read_text()
+    secret = set(re.findall(r"^\| `(\w+)` \|.* Secret\. \|", page, re.MULTILINE))
+    files = set(re.findall(r"^\| `(\w+)` \|.*\| the path of a readable file \|$", page, re.MULTILINE))
+    restart = {name for what, _, when in rows if when == "restart" for name in re.findall(r"`([A-Z_]+)`", what)}
+    assert restart == secret | files | {"CRCR_KAFKA_SASL_PASSWORD"} and len(secret) == 5 and len(files) == 2
+    for what, _, when in rows:
+        assert when.startswith("restart") != bool(re.search(r"::test_\w+`$", when)), what
+
+
 def sources():
     return "\n".join(path.read_text() for folder in ("ingest", "dispatcher", "reporter", "common", "deploy/crcrctl")
                      for path in sorted((ROOT / folder).rglob("*.c")))
