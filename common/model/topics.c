@@ -4,15 +4,25 @@
 #include <string.h>
 
 static const char *const base_names[TOPIC_COUNT] = {
-    [TOPIC_EVENTS] = "events",           [TOPIC_DISPATCH_L1] = "dispatch.l1",
-    [TOPIC_DISPATCH_L2] = "dispatch.l2", [TOPIC_DISPATCH_L3] = "dispatch.l3",
-    [TOPIC_DISPATCH_L4] = "dispatch.l4", [TOPIC_DELAY_10S] = "delay.10s",
-    [TOPIC_DELAY_1M] = "delay.1m",       [TOPIC_DELAY_10M] = "delay.10m",
-    [TOPIC_DELAY_1H] = "delay.1h",       [TOPIC_RDELAY_1M] = "rdelay.1m",
-    [TOPIC_RDELAY_10M] = "rdelay.10m",   [TOPIC_RDELAY_1H] = "rdelay.1h",
-    [TOPIC_DISPATCHES] = "dispatches",   [TOPIC_CALLBACKS] = "callbacks",
-    [TOPIC_RECONCILE] = "reconcile",     [TOPIC_RESULTS] = "results",
-    [TOPIC_ALLOWLIST] = "allowlist",     [TOPIC_DLQ] = "dlq",
+    [TOPIC_EVENTS] = "events",
+    [TOPIC_DISPATCH_L1] = "dispatch.l1",
+    [TOPIC_DISPATCH_L2] = "dispatch.l2",
+    [TOPIC_DISPATCH_L3] = "dispatch.l3",
+    [TOPIC_DISPATCH_L4] = "dispatch.l4",
+    [TOPIC_DELAY_10S] = "delay.10s",
+    [TOPIC_DELAY_1M] = "delay.1m",
+    [TOPIC_DELAY_10M] = "delay.10m",
+    [TOPIC_DELAY_1H] = "delay.1h",
+    [TOPIC_RDELAY_1M] = "rdelay.1m",
+    [TOPIC_RDELAY_10M] = "rdelay.10m",
+    [TOPIC_RDELAY_1H] = "rdelay.1h",
+    [TOPIC_DISPATCHES] = "dispatches",
+    [TOPIC_CALLBACKS] = "callbacks",
+    [TOPIC_RECONCILE] = "reconcile",
+    [TOPIC_RESULTS] = "results",
+    [TOPIC_ALLOWLIST] = "allowlist",
+    [TOPIC_DLQ] = "dlq",
+    [TOPIC_AUDIT] = "audit",
 };
 
 #define DEFAULT_STEM "crcr"

@@ -25,6 +25,7 @@ enum topic {
     TOPIC_RESULTS,
     TOPIC_ALLOWLIST,
     TOPIC_DLQ,
+    TOPIC_AUDIT, /* crcrctl's: no daemon reads or writes it, and it is the last */
     TOPIC_COUNT,
 };
 

@@ -21,7 +21,7 @@ static const struct {
     [OPTION_DELIVERY] = { "ID", "1 to 64 letters, digits or hyphens" },
     [OPTION_TOPIC] = { "TOPIC", "events, dispatch.l1 … dispatch.l4, delay.10s … delay.1h, "
                                 "rdelay.1m … rdelay.1h, dispatches, callbacks, reconcile, results, "
-                                "allowlist, dlq" },
+                                "allowlist, dlq, audit" },
     [OPTION_GROUP] = { "GROUP", "crcr-router, crcr-l1 … crcr-l4, crcr-delay, crcr-fold, "
                                 "crcr-reconcile, crcr-forward" },
     [OPTION_CONTEXT] = { "NAME", "a name of `crcrctl context list`" },

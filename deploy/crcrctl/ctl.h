@@ -22,6 +22,8 @@ struct args; /* verbs.h */
 
 struct ctl {
     const char *verb;
+    char **words; /* of the command line behind the verb; borrowed */
+    int n_words;
     struct config *config; /* NULL: not read yet */
     struct kafka_options kafka;
     struct topics topics;

@@ -5,11 +5,11 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/json_text.h"
+#include "audit.h"
 #include "dlq.h"
 #include "out.h"
 #include "repos.h"
 #include "scan.h"
-#include "verbs.h"
 
 #define TEXT_MAX (256u << 20) /* a body of 26 MiB whose every byte is escaped, and indented */
 
@@ -244,6 +244,7 @@ struct resolving {
     enum dlq_state to;
     struct dlq dlq;
     struct topic_writer *writer; /* NULL in a dry run */
+    struct audit audit;
     struct pace pace;
     size_t chosen, done, unfit, resolved_before, absent;
     enum err err; /* what ended it */
@@ -334,6 +335,8 @@ static void resolve_all(struct resolving *r)
     struct scan scan = { .topics = SCAN(TOPIC_DLQ), .quiet = true };
     if (!r->args->dry_run)
         r->err = ctl_writer(r->ctl, TOPIC_DLQ, &r->writer, &r->why);
+    if (!r->err && !r->args->dry_run)
+        r->err = audit_begin(&r->audit, r->ctl, r->args, &r->why);
     if (r->err)
         return;
     enum err err = scan_run(&scan, r->ctl, on_record, r, &r->why);
@@ -382,6 +385,8 @@ static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
     if (r.chosen)
         resolve_all(&r);
     code = resolve_report(&r);
+    audit_end(&r.audit, ctl, code, "%zu %s, %zu cannot be, of %zu", r.done, dlq_state_name(to),
+              r.unfit, r.chosen);
     topic_writer_free(r.writer);
     dlq_clear(&r.dlq);
     return code;

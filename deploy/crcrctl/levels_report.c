@@ -11,9 +11,9 @@
 #include "../../common/model/levels.h"
 #include "../../common/view/pull_requests.h"
 #include "allowlist.h"
+#include "audit.h"
 #include "out.h"
 #include "scan.h"
-#include "verbs.h"
 
 #define TEXT_MAX     (64u << 20)
 #define REASON_MAX   1000
@@ -307,8 +307,10 @@ static enum err put_pull_request(const struct levels_report *r, const char *repo
 /* ---- --apply -------------------------------------------------------------------------------- */
 
 static enum err demotions_write(const struct ctl *ctl, const struct demotions *wanted,
-                                int64_t now_ms, struct why *why)
+                                const struct levels_report *r, struct why *why)
 {
+    struct audit audit = { .writer = NULL };
+    int64_t now_ms = r->now_ms;
     struct topic_writer *writer = NULL;
     struct headers headers;
     struct buf CLEANUP(buf_clear) json = BUF_INIT(DEMOTIONS_MAX_BYTES);
@@ -323,8 +325,12 @@ static enum err demotions_write(const struct ctl *ctl, const struct demotions *w
     headers_put_i64(&headers, "fetched_ms", now_ms);
     enum err err = ctl_writer(ctl, TOPIC_ALLOWLIST, &writer, why);
     if (!err)
+        err = audit_begin(&audit, ctl, r->args, why);
+    if (!err)
         err = topic_writer_put_wait(writer, ctl->topics.name[TOPIC_ALLOWLIST],
                                     STR_LIT(DEMOTIONS_KEY), buf_str(&json), &headers, NULL, why);
+    audit_end(&audit, ctl, err ? CTL_PROBLEM : CTL_OK, "%zu demoted%s%s", demotions_size(wanted),
+              err ? ", not stored: " : "", err ? why->text : "");
     topic_writer_free(writer);
     return err;
 }
@@ -348,7 +354,7 @@ static enum err apply(const struct ctl *ctl, const struct levels_report *r, stru
     if (r->args->dry_run)
         fputs("dry run: nothing was written\n", to);
     else if (!demotions_equal(was, is))
-        err = demotions_write(ctl, is, r->now_ms, why);
+        err = demotions_write(ctl, is, r, why);
     demotions_free(is);
     return err;
 }

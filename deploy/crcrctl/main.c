@@ -17,7 +17,7 @@ static bool asks_help(int argc, char **argv)
 /* Arguments come before the configuration, and once more after it, which knows the prefix. */
 static int verb_run(const struct verb *verb, int argc, char **argv)
 {
-    struct ctl ctl = { .verb = verb->name };
+    struct ctl ctl = { .verb = verb->name, .words = argv + 1, .n_words = argc - 1 };
     struct args args;
     int code = topics_init(&ctl.topics, CTL_PREFIX, NULL) ? CTL_PROBLEM : CTL_OK;
     if (code == CTL_OK)

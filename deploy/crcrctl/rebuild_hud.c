@@ -3,7 +3,7 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/view/epoch.h"
-#include "verbs.h"
+#include "audit.h"
 
 #define ASK_MS    200
 /* A reporter looks at the epoch every second; another takes over when a lease ran out. */
@@ -67,17 +67,22 @@ static int rebuild_follow(struct ctl *ctl, struct redis *redis, int64_t deadline
 }
 
 /* One that is under way is left alone. */
-static int drop(struct ctl *ctl, struct redis *redis, bool json)
+static int drop(struct ctl *ctl, const struct args *args, struct redis *redis)
 {
+    struct audit audit = { .writer = NULL };
     struct view_rebuild before;
     struct why why;
     enum err err = view_rebuild_get(redis, &before, &why);
     bool runs = !err && !before.consistent && is_running(&before);
     if (!err && !runs)
+        err = audit_begin(&audit, ctl, args, &why);
+    if (!err && !runs)
         err = view_epoch_drop(redis, &why);
+    int code = err ? ctl_fail(ctl, err, &why) : CTL_OK;
+    audit_end(&audit, ctl, code, "%s", err ? why.text : "the view's epoch is removed");
     if (err)
-        return ctl_fail(ctl, err, &why);
-    if (json)
+        return code;
+    if (args->json)
         json_print(runs ? &before : &(struct view_rebuild){ .consistent = false });
     else if (runs)
         printf("a rebuild is under way already: %s, %" PRId64 " of %" PRId64 " records\n",
@@ -95,13 +100,15 @@ int verb_rebuild_hud(struct ctl *ctl, const struct args *args)
     int code = CTL_OK;
     if (!options.endpoint)
         return ctl_bad(ctl, "REDIS_ENDPOINT", "", "the host:port of the relay's Redis");
+    if (!args->status && (code = ctl_needs_kafka(ctl)) != CTL_OK) /* for the topic audit */
+        return code;
     enum err err = redis_new(&redis, &options, &why);
     if (err)
         return ctl_fail(ctl, err, &why);
     ctl_catch_signals();
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     if (!args->status)
-        code = drop(ctl, redis, args->json);
+        code = drop(ctl, args, redis);
     if (code == CTL_OK && (args->wait || args->status))
         code = rebuild_follow(ctl, redis, args->wait ? clock_mono_ms() + args->timeout_ms : 0,
                               args->json);

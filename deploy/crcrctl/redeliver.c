@@ -16,10 +16,10 @@
 #include "../../common/model/event_rules.h"
 #include "../../common/model/json_scan.h"
 #include "app_api.h"
+#include "audit.h"
 #include "deliveries.h"
 #include "out.h"
 #include "scan.h"
-#include "verbs.h"
 
 #define PAGE_MAX   (8u << 20)
 #define ANSWER_MAX (2 * WEBHOOK_MAX_BYTES) /* the payload and what GitHub puts around it */
@@ -35,6 +35,7 @@ struct redeliver {
     const struct args *args;
     struct app_api *api;
     struct topic_writer *writer; /* NULL in a dry run */
+    struct audit audit;          /* of a round that publishes something */
     struct event_rules rules;
     int64_t since_ms; /* wall clock: attempts before are not looked at */
     struct pace pace; /* of requests to GitHub */
@@ -120,7 +121,7 @@ static void delivery_fail(const struct redeliver *r, struct delivery *one, const
 }
 
 /* Under the key and headers that ingest would have given it. */
-static enum err payload_publish(const struct redeliver *r, struct delivery *one, struct str payload,
+static enum err payload_publish(struct redeliver *r, struct delivery *one, struct str payload,
                                 const struct event_facts *facts, struct why *why)
 {
     struct topic_position at = { .topic = NULL };
@@ -136,8 +137,11 @@ static enum err payload_publish(const struct redeliver *r, struct delivery *one,
     buf_init(&line, EVENT_KEY_MAX + 1000);
     event_key(&key, one->kind, facts);
     if (!r->args->dry_run) {
-        enum err err = topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_EVENTS],
-                                             buf_str(&key), payload, &headers, &at, why);
+        enum err err = audit_begin(&r->audit, r->ctl, r->args, why);
+        if (err)
+            return err == ERR_REFUSE ? ERR_STOP : err;
+        err = topic_writer_put_wait(r->writer, r->ctl->topics.name[TOPIC_EVENTS], buf_str(&key),
+                                    payload, &headers, &at, why);
         if (err)
             return err;
     }
@@ -300,6 +304,7 @@ static int once(struct redeliver *r, enum err *err, size_t *failed)
         code = ctl_fail(r->ctl, *err, &why);
     if ((*err || *failed) && code == CTL_OK)
         code = CTL_PROBLEM;
+    audit_end(&r->audit, r->ctl, code, "%s", sum.ptr);
     deliveries_clear(&found);
     return code;
 }

@@ -6,9 +6,9 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/crypto/hmac.h"
+#include "audit.h"
 #include "scan.h"
 #include "summary.h"
-#include "verbs.h"
 
 #define LINE_MAX (64u << 10)
 
@@ -56,6 +56,7 @@ struct replaying {
     enum topic topic;
     char id[DELIVERY_MAX + 1];
     struct topic_writer *writer; /* NULL in a dry run */
+    struct audit audit;
     struct pace pace;
     size_t todo, done;
     enum err err;
@@ -147,6 +148,8 @@ static void replay_run(struct replaying *r)
     struct scan scan = { .topics = SCAN(r->topic), .from_ms = r->filter.since_ms, .quiet = true };
     if (!r->args->dry_run)
         r->err = ctl_writer(r->ctl, r->topic, &r->writer, &r->why);
+    if (!r->err && !r->args->dry_run)
+        r->err = audit_begin(&r->audit, r->ctl, r->args, &r->why);
     if (r->err)
         return;
     if (r->writer) {
@@ -228,6 +231,7 @@ int verb_replay(struct ctl *ctl, const struct args *args)
     } else {
         code = ctl_fail(ctl, err, &r.why);
     }
+    audit_end(&r.audit, ctl, code, "%zu of %zu replayed as %s", r.done, r.todo, r.id);
     topic_writer_free(r.writer);
     table_clear(&r.filter.seen);
     return code;

@@ -223,6 +223,18 @@ static void of_parked(struct summary *s, const struct record *r)
         STR_ARG(headers_get(&r->headers, "error")));
 }
 
+static void of_audit(struct summary *s, const struct record *r)
+{
+    const struct headers *h = &r->headers;
+    COPY(s->event, headers_get(h, "verb"));
+    COPY(s->outcome, headers_get(h, "state"));
+    say(s, "%.*s", STR_ARG(headers_get(h, "who")));
+    put_note(s, h, "exit_code", "exit");
+    say(s, ": %.*s%.*s", STR_ARG(headers_get(h, "arguments")), STR_ARG(headers_get(h, "result")));
+    if (headers_get(h, "reason").len)
+        say(s, " (%.*s)", STR_ARG(headers_get(h, "reason")));
+}
+
 static void (*const readers[TOPIC_COUNT])(struct summary *, const struct record *) = {
     [TOPIC_EVENTS] = of_event,        [TOPIC_DISPATCH_L1] = of_task,
     [TOPIC_DISPATCH_L2] = of_task,    [TOPIC_DISPATCH_L3] = of_task,
@@ -233,6 +245,7 @@ static void (*const readers[TOPIC_COUNT])(struct summary *, const struct record 
     [TOPIC_DISPATCHES] = of_outcome,  [TOPIC_CALLBACKS] = of_callback,
     [TOPIC_RECONCILE] = of_dirty,     [TOPIC_RESULTS] = of_result,
     [TOPIC_ALLOWLIST] = of_allowlist, [TOPIC_DLQ] = of_parked,
+    [TOPIC_AUDIT] = of_audit,
 };
 
 void summary_of(struct summary *ret, const struct topics *topics, const struct record *record)

@@ -388,8 +388,9 @@ static enum err read_topics(struct scan *scan, struct collecting *c, struct why 
 int verb_trace(struct ctl *ctl, const struct args *args)
 {
     struct collecting c = { .ctl = ctl, .filter.pr = args->pr, .repo = str_of(args->repo) };
-    /* Those two hold nothing of one delivery. */
-    struct scan scan = { .topics = ~(SCAN(TOPIC_ALLOWLIST) | SCAN(TOPIC_RECONCILE)),
+    /* Those hold nothing of one delivery. */
+    struct scan scan = { .topics =
+                             ~(SCAN(TOPIC_ALLOWLIST) | SCAN(TOPIC_RECONCILE) | SCAN(TOPIC_AUDIT)),
                          .from_ms = args->since_ms };
     const struct timeline *t = &c.to;
     struct why why;

@@ -30,7 +30,9 @@
 #define SINCE   OPT("since", TIME, since_ms, "only from this moment on")
 #define UNTIL   OPT("until", TIME, until_ms, "only what was written before this moment")
 #define DRY_RUN OPT("dry-run", FLAG, dry_run, "say what would be done; write nothing")
-#define RATE    OPT("rate", RATE, rate, "at most so many records a second")
+#define REASON                                                                                     \
+    OPT("reason", TEXT, reason, "why, for the topic audit: who, when and what are there anyhow")
+#define RATE OPT("rate", RATE, rate, "at most so many records a second")
 #define DLQ_FILTER                                                                                 \
     OPT("class", CHOICE, class, "only of this class", .value = "poison|refused|exhausted"), REPO,  \
         DELIVERY, OPT("source", TOPIC, source, "only what came from this topic"), SINCE
@@ -108,11 +110,11 @@ const struct verb verbs[] = {
          "CRCR_MAX_EVENT_AGE skipped; `crcrctl trace` shows both. Rows of results do not go back: "
          "`crcrctl replay --topic callbacks` publishes the newest of each job again.",
          "1 some cannot be or are left, or nothing is there, 3 Kafka does not answer", JSON,
-         DRY_RUN, RATE, DLQ_FILTER),
+         DRY_RUN, RATE, REASON, DLQ_FILTER),
     VERB("dlq drop", dlq_drop, KAFKA, "[PARTITION@OFFSET…]", 0, DLQ_MAX_POSITIONS,
          "note that records need nothing more", "Wants positions or a filter. " NOTED,
          "1 some are left, or nothing is there, 3 Kafka does not answer", JSON, DRY_RUN, RATE,
-         DLQ_FILTER),
+         REASON, DLQ_FILTER),
     VERB("replay", replay, KAFKA, "", 0, 0,
          "run stored events or callbacks through the relay once more",
          "Wants --topic, and one of --delivery, --pr, --since. Writes what was chosen once more to "
@@ -124,7 +126,7 @@ const struct verb verbs[] = {
          OPT("again", FLAG, again,
              "dispatch all the same: claims, CRCR_MAX_EVENT_AGE and newer events of the pull "
              "request do not count; asks first"),
-         OPT("yes", FLAG, yes, "answer --again where there is no terminal"), DRY_RUN, RATE,
+         OPT("yes", FLAG, yes, "answer --again where there is no terminal"), DRY_RUN, RATE, REASON,
          OPT("resume", DELIVERY, resume,
              "run a replay that was ended again, under the id that it printed: claims and the fold "
              "make harmless what comes twice")),
@@ -134,7 +136,7 @@ const struct verb verbs[] = {
          "it, and dispatching goes on; check runs stop and pages answer 503 until it is complete. "
          "It does not get there while a partition of the topics cannot be read: see `crcrctl lag` "
          "before.",
-         "1 it is not complete yet, 3 Redis does not answer", JSON,
+         "1 it is not complete yet, 3 Redis or Kafka does not answer", JSON, REASON,
          OPT("wait", FLAG, wait, "follow it until it is complete, at most --timeout"),
          OPT("status", FLAG, status,
              "remove nothing: only say whether it is complete, or follow with --wait"),
@@ -154,7 +156,7 @@ const struct verb verbs[] = {
              "also what GitHub did deliver (2xx, 3xx) and events no longer holds: after Kafka was "
              "lost; a request for each 100 webhooks. What was dispatched is not sent again while "
              "Redis holds its claims; without Redis it is"),
-         DRY_RUN,
+         DRY_RUN, REASON,
          OPT("rate", RATE, rate, "requests to GitHub a second; GitHub's limits are obeyed besides",
              .initial = "5/s"),
          OPT("every", DURATION, every_ms,
@@ -202,7 +204,7 @@ const struct verb verbs[] = {
          OPT("apply", FLAG, apply,
              "also write who is demoted and who has recovered to the topic allowlist: a demoted "
              "repository gets no new L3 check runs; started ones are finished"),
-         OPT("dry-run", FLAG, dry_run, "say what --apply would change; write nothing"),
+         OPT("dry-run", FLAG, dry_run, "say what --apply would change; write nothing"), REASON,
          OPT("min-pass-rate", PERCENT, rules.min_pass_pct, "successful jobs", .initial = "90"),
          OPT("max-timeouts", PERCENT, rules.max_timeout_pct, "jobs that timed out", .initial = "1"),
          OPT("max-e2e", DURATION, rules.max_e2e_ms, "median time of a run", .initial = "3h"),

@@ -34,7 +34,7 @@ struct args {
     bool json, follow, all, dry_run, again, yes, wait, status, apply, items, partitions, markdown,
         watch;
     const char *brokers, *redis, *context; /* of all that need a configuration */
-    const char *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
+    const char *reason, *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
     /* send-callback */
     const char *token_file, *state, *conclusion, *workflow, *job, *run_id, *run_attempt;
     int64_t pr, tier, rate, replication, lines;

@@ -123,14 +123,14 @@ static enum err look_at_kafka(struct pipeline *p, struct why *why)
 {
     struct pipeline_look *look = &p->look;
     struct partition_lag *lags;
-    const char *names[TOPIC_COUNT], *groups[GROUP_COUNT];
+    const char *names[TOPIC_AUDIT], *groups[GROUP_COUNT];
     size_t n;
-    for (size_t t = 0; t < TOPIC_COUNT; t++)
+    for (size_t t = 0; t < TOPIC_AUDIT; t++)
         names[t] = p->reporter->topics.name[t];
     for (size_t g = 0; g < GROUP_COUNT; g++)
         groups[g] = p->reporter->topics.group[g];
     enum err err =
-        topic_admin_lag(p->admin, groups, GROUP_COUNT, names, TOPIC_COUNT, &lags, &n, why);
+        topic_admin_lag(p->admin, groups, GROUP_COUNT, names, TOPIC_AUDIT, &lags, &n, why);
     if (err)
         return err;
     int64_t now_ms = clock_wall_ms();

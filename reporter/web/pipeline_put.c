@@ -120,7 +120,7 @@ void pipeline_look_put(struct buf *pipeline, struct buf *health, const struct pi
     buf_putc(health, ']');
     json_put_time(pipeline, "ends_at", look->ends_ms);
     json_put_begin(pipeline, "topics", '[');
-    for (size_t i = 0; i < TOPIC_COUNT && look->at_ms; i++) {
+    for (size_t i = 0; i < TOPIC_AUDIT && look->at_ms; i++) {
         const struct topic_look *t = &look->of[LOOK_ALL][i];
         json_put_begin(pipeline, NULL, '{');
         json_put_text(pipeline, "topic", str_of(topics->name[i]));

@@ -276,6 +276,8 @@ def test_apply_writes_the_demotions_once(past):
     assert set(record.headers) == {"source", "sha", "fetched_ms"}
     assert "unchanged  3 demoted" in past.ctl("levels", "--apply").stdout
     assert len(demotions(past.ctl)) == 1
+    began, ended = past.ctl.read("audit")
+    assert began.headers["arguments"] == "--apply" and ended.headers["result"] == "3 demoted"
     shown = json.loads(past.ctl("levels", "--json").stdout)
     assert row(shown, "org/l3flaky")["demoted_since"] == written["demoted"][0]["since"]
 

@@ -1,4 +1,6 @@
 """`crcrctl rebuild-hud` against a real Redis; the test plays the reporter that holds the lease."""
+import secrets
+import socket
 import time
 
 import pytest
@@ -14,16 +16,21 @@ def server(tmp_path_factory):
         yield endpoint
 
 
+@pytest.fixture(scope="module")
+def topics(kafka_node):
+    return Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
+
+
 @pytest.fixture
-def redis(server):
-    client = client_of(server, "unused.")
+def redis(server, topics):
+    client = client_of(server, topics.prefix)
     client.flushall()
     return client
 
 
 @pytest.fixture
-def ctl(server):
-    one = Ctl("127.0.0.1:1", "unused.")
+def ctl(server, topics):
+    one = Ctl(topics.brokers, topics.prefix)
     one.rebuild = lambda *arguments, expect=0, **more: one(
         "rebuild-hud", *arguments, expect=expect, **{"REDIS_ENDPOINT": server, **more})
     return one
@@ -43,6 +50,19 @@ def test_the_epoch_is_taken_away_and_a_rebuild_wanted(ctl, redis):
     redis.set("crcr:epoch", 5)
     assert "will be rebuilt" in ctl.rebuild().stdout
     assert redis.get("crcr:epoch") is None and redis.hget("crcr:rebuild", "state") == "wanted"
+
+
+def test_who_wanted_it_is_noted_first(ctl, redis):
+    before = {one.key for one in ctl.read("audit")}
+    ctl.rebuild("--status", expect=1)
+    ctl.rebuild("--reason", "rows are missing")
+    began, ended = [one for one in ctl.read("audit") if one.key not in before]
+    assert began.headers["verb"] == "rebuild-hud" and began.headers["reason"] == "rows are missing"
+    assert ended.headers["exit_code"] == "0" and ended.headers["who"].endswith(f"@{socket.gethostname()}")
+    redis.set("crcr:epoch", 5)
+    assert "KAFKA_BROKERS is not set" in ctl.rebuild(expect=2, KAFKA_BROKERS="").stderr
+    assert "nothing was done" in ctl.rebuild(expect=3, KAFKA_BROKERS="127.0.0.1:1").stderr
+    assert redis.get("crcr:epoch") == "5"
 
 
 def test_wait_follows_until_it_is_whole(ctl, redis, server, tmp_path):

@@ -11,6 +11,7 @@ import uuid
 import pytest
 
 from lib.ctl import Ctl
+from lib.kafka import configure_topic
 from lib.mock_kafka import MockKafka
 from lib.processes import BIN, Process, wait_for
 from lib.relay import pull_request
@@ -98,6 +99,16 @@ def test_what_was_not_delivered_is_published_as_ingest_would_have_stored_it(ctl,
     assert record.headers["event"] == "pull_request" and record.headers["action"] == "opened"
     assert record.headers["pr"] == "77" and record.headers["head_sha"] == body["pull_request"]["head"]["sha"]
     assert abs(int(record.headers["received_ms"]) - time.time() * 1000) < 60000
+    redeliver(ctl)
+    began, ended = ctl.read("audit")  # a round that publishes nothing is none
+    assert began.headers["verb"] == "redeliver" and ended.headers["result"].startswith("1 deliveries")
+
+
+def test_who_cannot_be_noted_publishes_nothing(ctl, sim):
+    sim.remember(502)
+    configure_topic(ctl.brokers, ctl.prefix + "audit", **{"max.message.bytes": "100"})
+    assert "nothing was done" in redeliver(ctl, expect=1).stderr
+    assert ctl.read("events") == []
 
 
 def test_escaped_nul_and_halves_of_surrogate_pairs_are_published_byte_for_byte(ctl, sim):

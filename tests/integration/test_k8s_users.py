@@ -35,10 +35,10 @@ BROKER = {
 # What a thief of its key would like.
 NOT_READ = {"crcr-ingest": ("events", "callbacks", "results", "dispatch.l1", "dlq"),
             "crcr-dispatcher": ("callbacks", "results", "dispatches", "dlq"),
-            "crcr-redeliver": ("callbacks", "results", "allowlist", "dlq"), "crcr-keda": ("events", "dispatch.l1")}
-NOT_WRITTEN = {"crcr-ingest": ("allowlist", "dispatch.l1", "results", "dispatches", "dlq", "delay.1m", "rdelay.1m"),
-               "crcr-dispatcher": ("events", "results"),
-               "crcr-reporter": ("events", "dispatch.l1", "dispatches", "allowlist", "delay.10s", "delay.1m", "delay.10m", "delay.1h"),
+            "crcr-redeliver": ("callbacks", "results", "allowlist", "dlq", "audit"), "crcr-keda": ("events", "dispatch.l1")}
+NOT_WRITTEN = {"crcr-ingest": ("allowlist", "dispatch.l1", "results", "dispatches", "dlq", "delay.1m", "rdelay.1m", "audit"),
+               "crcr-dispatcher": ("events", "results", "audit"),
+               "crcr-reporter": ("events", "dispatch.l1", "dispatches", "allowlist", "audit", "delay.10s", "delay.1m", "delay.10m", "delay.1h"),
                "crcr-redeliver": ("callbacks", "allowlist", "dispatch.l1"), "crcr-keda": ("events", "dispatch.l1")}
 NOT_JOINED = {"crcr-ingest": "crcr-fold", "crcr-dispatcher": "crcr-fold", "crcr-reporter": "crcr-l1",
               "crcr-redeliver": "crcr-router", "crcrctl": "crcr-router", "crcr-keda": "crcr-l1"}
