@@ -23,7 +23,8 @@ install(FILES ${CMAKE_BINARY_DIR}/crcrctl.completion.fish DESTINATION share/fish
 # All documents, and what they link to: in an installed tree, too, each link leads somewhere.
 file(GLOB_RECURSE documents RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
      .github/*.md common/*.md ingest/*.md dispatcher/*.md reporter/*.md deploy/*.md tests/*README.md deploy/hud/*.webp)
-foreach(document README.md LICENSE ${documents} reporter/web/openapi.json ingest/openapi.json deploy/redis/users deploy/topics/users.conf)
+foreach(document README.md LICENSE ${documents} reporter/web/openapi.json ingest/openapi.json deploy/redis/users deploy/topics/users.conf
+                 deploy/github-app/manifest.json)
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${document} DESTINATION share/doc/crcr/${folder})
 endforeach()

@@ -1,3 +1,5 @@
+#include "send.h"
+
 #include <jansson.h>
 #include <string.h>
 
@@ -15,14 +17,6 @@
 
 /* ---- one POST, waited for ------------------------------------------------------------------- */
 
-/* What came back; text is to be cleared. */
-struct post_answer {
-    bool done;
-    int status; /* 0: none */
-    int64_t micros;
-    struct buf text; /* the body, or why there is none */
-};
-
 static void on_answer(void *opaque, const struct http_answer *answer)
 {
     struct post_answer *to = opaque;
@@ -35,13 +29,10 @@ static void on_answer(void *opaque, const struct http_answer *answer)
         buf_puts(&to->text, answer->reason ? answer->reason : "no answer");
 }
 
-/* Sends it, and prints "202 in 3.2 ms  delivery <id>  <answer>", of a callback without an id. Plain
- * http is accepted: it is for trying; https asks CRCR_CA_FILE. Gives the exit code that fits: 0 for
- * 2xx, 1 for another answer, 3 for none. */
-static int post_and_print(const struct ctl *ctl, const char *user_agent, const struct args *args,
-                          const struct headers *headers, struct str body, const char *delivery)
+enum err post(const struct ctl *ctl, const char *user_agent, const char *url,
+              const struct headers *headers, struct str body, struct post_answer *ret,
+              struct why *why)
 {
-    const char *url = args->url;
     struct http_client *client = NULL;
     const struct http_client_options options = { .user_agent = user_agent,
                                                  .ca_file =
@@ -50,18 +41,27 @@ static int post_and_print(const struct ctl *ctl, const char *user_agent, const s
     const struct http_request request = {
         .method = "POST", .url = url, .headers = headers, .body = body, .timeout_ms = TIMEOUT_MS
     };
-    struct post_answer answer = { .done = false };
-    struct buf CLEANUP(buf_clear) clean;
-    struct why why;
-    int code = CTL_UNREACHABLE;
-    buf_init(&answer.text, ANSWER_MAX);
-    buf_init(&clean, 4 * ANSWER_MAX); /* a control becomes \xNN */
-    enum err err = http_client_new(&client, &options, &why);
+    *ret = (struct post_answer){ .text = BUF_INIT(ANSWER_MAX) };
+    enum err err = http_client_new(&client, &options, why);
     if (!err)
-        err = http_client_start(client, &request, on_answer, &answer, &why);
-    while (!err && !answer.done)
+        err = http_client_start(client, &request, on_answer, ret, why);
+    while (!err && !ret->done)
         http_client_poll(client, NULL, 1000);
     http_client_free(client);
+    return err;
+}
+
+/* Prints "202 in 3.2 ms  delivery <id>  <answer>", of a callback without an id. Gives the exit code
+ * that fits: 0 for 2xx, 1 for another answer, 3 for none. */
+static int post_and_print(const struct ctl *ctl, const char *user_agent, const struct args *args,
+                          const struct headers *headers, struct str body, const char *delivery)
+{
+    const char *url = args->url;
+    struct post_answer answer;
+    struct buf CLEANUP(buf_clear) clean = BUF_INIT(4 * ANSWER_MAX); /* a control becomes \xNN */
+    struct why why;
+    int code = CTL_UNREACHABLE;
+    enum err err = post(ctl, user_agent, url, headers, body, &answer, &why);
     clean_text(&clean, str_trim(buf_str(&answer.text)));
     if (err) {
         code = ctl_fail(ctl, err, &why);

@@ -162,6 +162,24 @@ const struct verb verbs[] = {
          OPT("every", DURATION, every_ms,
              "again and again, until SIGTERM; each round looks back to the last complete one, once "
              "a day all of --since; ends by itself when Kafka takes nothing from it any more")),
+    VERB("app create", app_create, CONFIG, "", 0, 0, "register the GitHub App",
+         "Serves a page on 127.0.0.1 whose button sends deploy/github-app/manifest.json to GitHub; "
+         "there the owner confirms it. Its key and webhook secret become the files app_private_key "
+         "and webhook_secret; nothing is overwritten.",
+         "1 a file is there, or GitHub refused, 3 nobody came back from GitHub",
+         OPT("url", TEXT, url, "where GitHub reaches the proxy of ingest: https://HOST",
+             .value = "URL"),
+         OPT("dir", TEXT, dir, "where the files go", .initial = ".", .value = "DIR"),
+         OPT("organization", TEXT, organization,
+             "who owns the App; default the owner of UPSTREAM_REPO", .value = "NAME"),
+         OPT("personal", FLAG, personal, "your own account owns it, no organization"),
+         OPT("port", NUMBER, port, "of the page", .initial = "8765", .max = 65535),
+         OPT("timeout", DURATION, timeout_ms, "how long to wait for you", .initial = "1h")),
+    VERB("app check", app_check, CONFIG, "", 0, 0, "compare the GitHub App with what is needed",
+         "Asks GitHub as the App for its permissions, events, webhook and last delivery. What is "
+         "to be done comes first.",
+         "1 something is missing, 3 GitHub does not answer",
+         OPT("url", TEXT, url, "https://HOST that the webhook must be at", .value = "URL")),
     VERB("allowlist check", allowlist, NOTHING, "FILE", 1, 1, "check an allowlist file",
          "- reads standard input. Prints the number of repositories a tier.",
          "1 refused (file:line:column: reason)", JSON),

@@ -32,12 +32,13 @@ struct args {
     size_t n_names;
     const char *pull_request;
     bool json, follow, all, dry_run, again, yes, wait, status, apply, items, partitions, markdown,
-        watch;
+        watch, personal;
     const char *brokers, *redis, *context; /* of all that need a configuration */
-    const char *reason, *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file;
+    const char *reason, *delivery, *repo, *class, *source, *topic, *resume, *event, *url, *file,
+        *dir, *organization;
     /* send-callback */
     const char *token_file, *state, *conclusion, *workflow, *job, *run_id, *run_attempt;
-    int64_t pr, tier, rate, replication, lines;
+    int64_t pr, tier, rate, replication, lines, port;
     int64_t since_ms, until_ms; /* wall clock; redeliver: how long ago */
     int64_t timeout_ms, every_ms;
     struct level_rules rules;
@@ -82,9 +83,9 @@ extern const struct option_row common_options[COMMON_OPTIONS + 1];
 
 verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_dlq_list, verb_dlq_show,
     verb_dlq_replay, verb_dlq_drop, verb_replay, verb_rebuild_hud, verb_redeliver, verb_allowlist,
-    verb_lag, verb_topics_create, verb_topics_check, verb_probe, verb_levels, verb_score,
-    verb_config, verb_manual, verb_completion, verb_help, verb_version, verb_context_list,
-    verb_context_use, verb_context_show;
+    verb_app_create, verb_app_check, verb_lag, verb_topics_create, verb_topics_check, verb_probe,
+    verb_levels, verb_score, verb_config, verb_manual, verb_completion, verb_help, verb_version,
+    verb_context_list, verb_context_use, verb_context_show;
 
 /* ---- args.c --------------------------------------------------------------------------------- */
 

@@ -37,9 +37,9 @@ def test_who_did_what_when_why_and_how_it_ended_are_noted(ctl, verb, arguments, 
                              "reason": "the App is installed again"}
     assert ended.headers.pop("result").startswith(result)
     assert ended.headers == {"state": "ended", "verb": verb, "who": WHO, "exit_code": "0"}
-    first, second = ctl("tail", "audit").stdout.splitlines()
-    assert "audit " in first and f"{verb} " in first and f"began  {WHO}: {' '.join(arguments)} (the App is installed again)" in first
-    assert f"ended  {WHO}, exit 0: {result}" in second
+    first, second = (" ".join(line.split()) for line in ctl("tail", "audit").stdout.splitlines())
+    assert f" audit - {verb} - - - began {WHO}: {' '.join(arguments)} (the App is installed again) [" in first
+    assert f" audit - {verb} - - - ended {WHO}, exit 0: {result}" in second
     assert json.loads(ctl("tail", "--json", "audit").stdout.splitlines()[0])["outcome"] == "began"
 
 

@@ -313,14 +313,14 @@ static json_t *permissions(void)
 json_t *app_describe(const struct app *app, const char *base)
 {
     json_t *created = shape_time(1577836800000);
-    json_t *document =
-        json_pack("{s:I, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:O, s:O, s:o, s:[sss]}", "id",
-                  (json_int_t)strtoll(app->id, NULL, 10), "slug", "crcr-sim", "node_id",
-                  shape_node_id("A", strtoll(app->id, NULL, 10)), "owner",
-                  shape_user(base, STR_LIT("pytorch")), "name", "crcr-sim", "description",
-                  "Simulated", "external_url", "https://github.com/pytorch/test-infra", "html_url",
-                  "https://github.com/apps/crcr-sim", "created_at", created, "updated_at", created,
-                  "permissions", permissions(), "events", "pull_request", "push", "check_run");
+    json_t *document = json_pack(
+        "{s:I, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:O, s:O, s:o, s:[ssss]}", "id",
+        (json_int_t)strtoll(app->id, NULL, 10), "slug", "crcr-sim", "node_id",
+        shape_node_id("A", strtoll(app->id, NULL, 10)), "owner",
+        shape_user(base, STR_LIT("pytorch")), "name", "crcr-sim", "description", "Simulated",
+        "external_url", "https://github.com/pytorch/test-infra", "html_url",
+        "https://github.com/apps/crcr-sim", "created_at", created, "updated_at", created,
+        "permissions", permissions(), "events", "pull_request", "push", "check_run", "check_suite");
 
     json_decref(created);
     return document;

@@ -14,6 +14,7 @@
 #include "dispatches.h"
 #include "hook_deliveries.h"
 #include "hud.h"
+#include "manifests.h"
 #include "oidc.h"
 #include "pulls.h"
 #include "reaction.h"
@@ -36,6 +37,8 @@ static const struct route {
     { "GET", "/app", AUTH_APP, false, app_get, NULL },
     { "GET", "/repos/*/*/installation", AUTH_APP, false, app_installation_get, NULL },
     { "POST", "/app/installations/*/access_tokens", AUTH_APP, false, app_token_create, NULL },
+    { "POST", "/app-manifests/*/conversions", AUTH_NONE, false, manifests_convert, NULL },
+    { "GET", "/app/hook/config", AUTH_APP, false, manifests_hook, NULL },
     { "GET", "/app/hook/deliveries", AUTH_APP, false, deliveries_list, NULL },
     { "GET", "/app/hook/deliveries/*", AUTH_APP, false, deliveries_get, NULL },
     { "POST", "/app/hook/deliveries/*/attempts", AUTH_APP, false, deliveries_attempt, NULL },
@@ -74,6 +77,7 @@ static const struct route {
     { "POST", "/_sim/downstreams", AUTH_NONE, false, control_downstreams, NULL },
     { "POST", "/_sim/comments", AUTH_NONE, true, comments_put, NULL },
     { "POST", "/_sim/app_keys", AUTH_NONE, true, app_keys_put, NULL },
+    { "POST", "/_sim/manifest", AUTH_NONE, true, manifests_confirm, NULL },
     { "POST", "/_sim/reset", AUTH_NONE, false, control_reset, NULL },
     { "POST", "/_sim/oidc", AUTH_NONE, true, oidc_token_create, NULL },
     { "POST", "/_sim/webhook", AUTH_NONE, true, deliveries_create, NULL },

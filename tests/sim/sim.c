@@ -141,6 +141,7 @@ static void nouns_make(struct sim *sim)
     sim->callbacks = rows_new(keep);
     sim->comments = comments_new();
     sim->pulls = pulls_new();
+    sim->manifests = json_object();
     sim->deliveries = deliveries_new();
     sim->hud = rows_new(keep);
 }
@@ -199,6 +200,7 @@ void sim_free(struct sim *sim)
     rows_free(sim->callbacks);
     comments_free(sim->comments);
     pulls_free(sim->pulls);
+    json_decref(sim->manifests);
     deliveries_free(sim->deliveries);
     rows_free(sim->hud);
     oidc_free(sim->oidc);

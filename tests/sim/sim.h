@@ -30,6 +30,7 @@ struct sim {
     struct runs *runs;
     struct comments *comments;
     struct pulls *pulls;
+    struct json_t *manifests; /* by code: {owner, manifest} */
     struct deliveries *deliveries;
     struct rows *dispatches, *callbacks, *hud;
 };
