@@ -10,6 +10,7 @@ install(PROGRAMS deploy/capacity deploy/keep-allowlist DESTINATION share/crcr)
 install(FILES deploy/monitoring/alerts.yml deploy/monitoring/alerts_test.yml deploy/monitoring/alerts_kubernetes.yml
               deploy/monitoring/alerts_kubernetes_test.yml deploy/monitoring/dashboard.json deploy/monitoring/prometheus.yml
               deploy/monitoring/prometheus_compose.yml DESTINATION share/crcr/monitoring)
+install(FILES deploy/proxy/nginx.conf DESTINATION share/crcr/proxy)
 # crcrctl prints its own manual page and completion; the folders are those that Debian's shells look into.
 foreach(page manual "completion bash" "completion zsh" "completion fish")
   string(REPLACE " " "." file "crcrctl.${page}")
