@@ -99,6 +99,16 @@ shares_work() { # 12 pull requests: none twice, none missing, and no replica idl
         [ "$n" -gt 0 ] || return 1
     done
 }
+targets_up() { # how many
+    [ "$(curl -sf --max-time 5 "http://$prometheus/api/v1/targets?state=active" |
+        jq '[.data.activeTargets[] | select(.health == "up")] | length')" = "$1" ]
+}
+finds_replicas() { # the profile monitoring, without Grafana: a target each for ingest, reporter and three dispatchers
+    local code=0
+    compose --profile monitoring up -d --no-deps prometheus && wait_for 60 healthy prometheus 1 && wait_for 60 targets_up 5 || code=1
+    [ "$code" = 0 ] || compose --profile monitoring logs --no-color --tail 15 prometheus
+    compose --profile monitoring rm -sf prometheus && return "$code"
+}
 # A webhook every 3 s, until asked to end; what is not answered with 202 is sent again, as GitHub's redelivery does.
 load() {
     local i delivery sha status again
@@ -169,6 +179,14 @@ not_again() { # delivery: GitHub, started anew, saw no dispatch of it
     state | jq -e --arg d "$1" '[.dispatches[] | select(.client_payload.delivery_id == $d)] == []'
 }
 
+begins_empty() { # the runbook's commands for an empty Kafka, then what it does next
+    compose stop ingest dispatcher reporter kafka &&
+        compose run --rm --no-deps -T --entrypoint=bash kafka -c 'rm -rf /var/lib/kafka/data/topics' </dev/null &&
+        compose up -d kafka && wait_for 120 healthy kafka 1 &&
+        compose run --rm --no-deps -T topics </dev/null >"$work/said" && says "created  crcr.events" "created  crcr.audit" &&
+        comes_up
+}
+
 life() {
     first=''
     ours
@@ -183,6 +201,7 @@ life() {
     check "the runbook's commands: admin ports, a file, a signed ping" answers_the_runbook
     check "dispatcher scales to 3" scales
     check "12 pull requests over 3 dispatchers: each once, no replica idle" shares_work
+    check "Prometheus of the profile monitoring finds each of them" finds_replicas
     check "upgrade in place under load: every webhook arrives whole, once" upgrades && upgrade_is_reported
     check "stop: all end in order" ends_in_order
     check "start: all healthy again" comes_up 3
@@ -192,4 +211,6 @@ life() {
     check "topics and view still hold the first delivery" holds "$first"
     check "after down and up a webhook goes through" goes_through 171500
     check "the first delivery is not dispatched again" not_again "$first"
+    check "an empty Kafka, as the runbook says" begins_empty
+    check "then a webhook goes through" goes_through 171600
 }

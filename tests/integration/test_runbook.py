@@ -91,7 +91,8 @@ def test_a_command_that_is_not_understood_is_seen(ctl):
 
 def test_the_other_commands_are_of_programs_and_files_that_are_there():
     # What the overlay `full` makes, and what Strimzi and Kubernetes make of it.
-    made = {one["metadata"]["name"] for one in render(K8S / "overlays/full")} | {"crcr-brokers-0", "data-redis-0", "redis-0"}
+    made = {one["metadata"]["name"] for one in render(K8S / "overlays/full")} | {"crcr-brokers-0", "data-redis-0", "redis-0", "crcrctl-0"}
+    made |= {f"data-0-crcr-brokers-{number}" for number in range(3)}
     for command in set(COMMANDS) - {SYSTEMD, LOGINS}:
         word = next(part for part in shlex.split(command) if "=" not in part)
         if word.startswith("crcr-"):
@@ -111,6 +112,8 @@ def kubernetes_names(command):
     selected = re.search(r"app\.kubernetes\.io/name in \(([^)]+)\)", command)
     if selected:
         return set(selected[1].split(",")) - {"crcr-dispatcher"} | {f"crcr-dispatcher-l{tier}" for tier in "1234"}
+    if words[3:5] == ["apply", "-f"]:
+        return {one["metadata"]["name"] for one in yaml.safe_load_all((ROOT / words[5]).read_text())}
     plain = [word for word in words[3:words.index("--") if "--" in words else None] if not word.startswith("-")]
     keda = [word for word in plain if word.startswith("autoscaling.keda.sh/")]
     assert all(re.fullmatch(r"autoscaling\.keda\.sh/paused-replicas(=\d|-)", word) for word in keda)
