@@ -25,7 +25,7 @@ install(FILES ${CMAKE_BINARY_DIR}/crcrctl.completion.fish DESTINATION share/fish
 file(GLOB_RECURSE documents RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
      .github/*.md common/*.md ingest/*.md dispatcher/*.md reporter/*.md deploy/*.md tests/*README.md deploy/hud/*.webp)
 foreach(document README.md LICENSE ${documents} reporter/web/openapi.json ingest/openapi.json deploy/redis/users deploy/topics/users.conf
-                 deploy/github-app/manifest.json)
+                 deploy/github-app/manifest.json deploy/proxy/nginx.conf)
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${document} DESTINATION share/doc/crcr/${folder})
 endforeach()
@@ -54,4 +54,5 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS ca-certificates)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "kcat, jq") # keep-allowlist
 include(CPack)

@@ -179,11 +179,17 @@ not_again() { # delivery: GitHub, started anew, saw no dispatch of it
     state | jq -e --arg d "$1" '[.dispatches[] | select(.client_payload.delivery_id == $d)] == []'
 }
 
+allowlist_is_kept() { # profile backup
+    compose --profile backup build keep-allowlist &&
+        compose run --rm --no-deps -T keep-allowlist keep /copies </dev/null >"$work/said" && says "records kept in /copies/allowlist-" &&
+        compose run --rm --no-deps -T --entrypoint bash keep-allowlist -c 'cat /copies/*.jsonl' </dev/null >"$work/allowlist.jsonl"
+}
 begins_empty() { # the runbook's commands for an empty Kafka, then what it does next
     compose stop ingest dispatcher reporter kafka &&
         compose run --rm --no-deps -T --entrypoint=bash kafka -c 'rm -rf /var/lib/kafka/data/topics' </dev/null &&
         compose up -d kafka && wait_for 120 healthy kafka 1 &&
         compose run --rm --no-deps -T topics </dev/null >"$work/said" && says "created  crcr.events" "created  crcr.audit" &&
+        compose run --rm --no-deps -T keep-allowlist restore <"$work/allowlist.jsonl" >"$work/said" && says "records written to" &&
         comes_up
 }
 
@@ -211,6 +217,7 @@ life() {
     check "topics and view still hold the first delivery" holds "$first"
     check "after down and up a webhook goes through" goes_through 171500
     check "the first delivery is not dispatched again" not_again "$first"
-    check "an empty Kafka, as the runbook says" begins_empty
+    check "a copy of the allowlist is kept" allowlist_is_kept
+    check "an empty Kafka with that copy, as the runbook says" begins_empty
     check "then a webhook goes through" goes_through 171600
 }

@@ -12,7 +12,7 @@ is_understood() { # tool…: all profiles, with the demo's settings and with tho
     for settings in "$work/env" "$work/example"; do
         for files in configs configs_tls; do
             local -n list=$files
-            COMPOSE_PROFILES=demo,debug,monitoring,tools,redeliver "$@" --env-file "$settings" "${list[@]}" config \
+            COMPOSE_PROFILES=backup,demo,debug,monitoring,tools,redeliver "$@" --env-file "$settings" "${list[@]}" config \
                 >"$work/config.$files" 2>"$work/said" || { cat "$work/said"; return 1; }
             ! grep -iE 'warn|not set|obsolete' "$work/said" || return 1
         done

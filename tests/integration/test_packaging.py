@@ -93,7 +93,7 @@ def test_crcrctl_has_its_manual_page_and_its_completion(installed):
 
 def test_units_start_installed_programs_and_name_installed_files(installed):
     found = units(installed)
-    assert found.keys() == {f"{name}.service" for name in (*DAEMONS, "crcr-redeliver@")}
+    assert found.keys() == {f"{name}.service" for name in (*DAEMONS, "crcr-redeliver@", "crcr-keep-allowlist")}
     for name, lines in found.items():
         for key, value in lines:
             assert not re.search(r"@\w+@", value), f"{name}: {key}={value} was not filled in"
@@ -138,7 +138,8 @@ def test_a_daemon_takes_the_environment_of_its_unit(installed, tmp_path, program
 OWN = {"crcr-ingest": {"webhook_secret", "callback_token_key", "redis_login_ingest", "kafka_password_ingest"},
        "crcr-dispatcher": {"app_private_key", "callback_token_key", "redis_login_dispatcher", "kafka_password_dispatcher"},
        "crcr-reporter": {"app_private_key", "hud_bot_key", "redis_login_reporter", "kafka_password_reporter"},
-       "crcr-redeliver@": {"app_private_key", "kafka_password_redeliver"}}
+       "crcr-redeliver@": {"app_private_key", "kafka_password_redeliver"},
+       "crcr-keep-allowlist": {"kafka_password_crcrctl"}}
 
 
 @pytest.mark.parametrize("unit", OWN)
@@ -222,7 +223,7 @@ def test_the_readmes_drop_in_opens_addresses_for_all_units(installed, tmp_path):
     drop_in.write_text(text.replace("    ", "") + "NoSuchKey=1\n")  # to be seen that it is read
     for unit in folder.glob("*.service"):
         (tmp_path / unit.name).write_text(unit.read_text().replace(PREFIX, f"{installed}{PREFIX}"))
-    for unit in ("crcr-ingest", "crcr-dispatcher", "crcr-reporter", "crcr-redeliver@6h"):
+    for unit in ("crcr-ingest", "crcr-dispatcher", "crcr-reporter", "crcr-redeliver@6h", "crcr-keep-allowlist"):
         said = run("systemd-analyze", "verify", "--man=no", tmp_path / f"{unit}.service",
                    env={**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"})
         assert [line for line in said.splitlines() if "crcr-" in line and "NoSuchKey" not in line] == [], said
@@ -259,5 +260,5 @@ def test_the_debian_package_has_a_version_of_git_its_libraries_and_units_of_usr(
     for name in ("README.md", "deploy/README.md", "deploy/CONFIGURATION.md", "deploy/systemd/README.md"):
         assert (tmp_path / "root/usr/share/doc/crcr" / name).read_bytes() == (ROOT / name).read_bytes()
     for name, lines in units(tmp_path / "root", "/usr").items():
-        assert dict(lines)["ExecStart"].startswith("/usr/bin/crcr"), name
+        assert dict(lines)["ExecStart"].startswith(("/usr/bin/crcr", "/usr/share/crcr/")), name
         assert (tmp_path / "root" / dict(lines)["ExecStart"].split()[0].lstrip("/")).is_file()

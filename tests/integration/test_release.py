@@ -61,7 +61,7 @@ class Tree:
                 yield from (container["image"] for container in pod_template(one)["spec"]["containers"])
 
     def of_others(self):
-        return {image for image in self.images() if not re.search(r"^(registry\.example\.org/)?crcr(-demo)?(:|$)", image)}
+        return {image for image in self.images() if not re.search(r"^(registry\.example\.org/)?crcr(-demo|-keep)?(:|$)", image)}
 
 
 @pytest.fixture
