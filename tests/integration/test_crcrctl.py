@@ -69,7 +69,7 @@ def test_topics_are_created_once_and_then_found(kafka_node):
     def made():
         ctl = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.")
         missing = ctl("topics", "check", expect=1).stdout.splitlines()
-        assert len(missing) == 18 and all(line.startswith("missing ") for line in missing)
+        assert len(missing) == 19 and all(line.startswith("missing ") for line in missing)
         done = subprocess.run([BIN / "crcrctl", "topics", "create"], capture_output=True, text=True, timeout=120,
                               env=ctl.environment())
         assert done.returncode in (0, 3), done.stdout + done.stderr
@@ -85,7 +85,7 @@ def test_topics_that_tests_make_like_the_first_are_as_deploy_has_them(ctl):
     copy = Ctl(ctl.brokers, f"t{secrets.token_hex(4)}.")
     create_topics(copy.brokers, copy.prefix)
     lines = copy("topics", "check").stdout.splitlines()
-    assert len(lines) == 18 and all(line.startswith("ok ") for line in lines)
+    assert len(lines) == 19 and all(line.startswith("ok ") for line in lines)
 
 
 def test_a_topic_that_differs_is_named_with_both_values(ctl, tmp_path):
