@@ -135,7 +135,7 @@ def composed():
         if not (found := re.search(r"docker[ -]compose (\w+)(.*)", text)):
             continue
         words = re.sub(r"--index \d+", "", found[2]).split()
-        services = [word.split("=")[0] for word in words if not word.startswith("-")]
+        services = [re.split("[=:]", word)[0] for word in words if not word.startswith("-")]
         yield found[1], services[0] if services else None
 
 
