@@ -70,6 +70,8 @@ tls() {
     check "TLS: the runbook's way to Kafka's own tools shows the rights" tools_show_rights
     check "TLS: neither Kafka nor Redis answers in the clear" plain_is_refused
     check "TLS: a webhook becomes dispatches, HUD rows and check runs" tls_demo_arrives
+    check "TLS: a copy of the allowlist is kept" allowlist_is_kept
+    check "TLS: an empty Kafka with that copy, as the runbook says" begins_empty rights
     check "TLS: a wrong Kafka password is named, with the setting" asks_with \
         CRCR_KAFKA_SASL_PASSWORD_FILE=/bad/password "cannot reach Kafka" "uthentication" CRCR_KAFKA_SASL_PASSWORD
     check "TLS: a wrong authority of Kafka is named, with the setting" asks_with \
