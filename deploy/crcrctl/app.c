@@ -145,12 +145,16 @@ static enum err convert(const struct ctl *ctl, const struct args *args, const ch
     if (!err) {
         long long id = (long long)json_integer_value(json_object_get(app, "id"));
         const char *page = json_string_value(json_object_get(app, "html_url"));
-        printf("App %lld is registered; app_private_key and webhook_secret are in %s\n"
-               "next: set GITHUB_APP_ID=%lld and give the daemons both files\n"
-               "then: install it on %s: %s/installations/new\n"
-               "then: crcrctl app check --url %s\n",
-               id, args->dir, id, config_text(ctl->config, "UPSTREAM_REPO"), page ? page : "?",
-               args->url);
+        if (args->json)
+            ctl_json(
+                json_pack("{s:I, s:s, s:s}", "id", id, "url", page ? page : "", "dir", args->dir));
+        else
+            printf("App %lld is registered; app_private_key and webhook_secret are in %s\n"
+                   "next: set GITHUB_APP_ID=%lld and give the daemons both files\n"
+                   "then: install it on %s: %s/installations/new\n"
+                   "then: crcrctl app check --url %s\n",
+                   id, args->dir, id, config_text(ctl->config, "UPSTREAM_REPO"), page ? page : "?",
+                   args->url);
     }
     json_decref(app);
     buf_clear(&answer.text);
@@ -177,9 +181,10 @@ static enum err serve(const struct ctl *ctl, const struct args *args, struct cre
     if (err)
         return err;
     int64_t end_ms = clock_mono_ms() + args->timeout_ms;
-    printf("open http://%s/ in a browser that is logged in at GitHub\n"
-           "(on another machine: there first  ssh -L %d:%s HOST, this one)\n",
-           listen, (int)args->port, listen);
+    fprintf(args->json ? stderr : stdout,
+            "open http://%s/ in a browser that is logged in at GitHub\n"
+            "(on another machine: there first  ssh -L %d:%s HOST, this one)\n",
+            listen, (int)args->port, listen);
     fflush(stdout);
     while (!atomic_load(&c->x) && clock_mono_ms() < end_ms && ctl_wait(100))
         ;

@@ -14,6 +14,7 @@
 extern const char embedded_app_manifest[];
 
 struct app_check {
+    bool json;
     struct buf next, lines; /* what is to be done; a line each */
 };
 
@@ -23,6 +24,9 @@ static void put(struct app_check *c, const char *name, const char *todo, const c
 {
     clean_printf(&c->lines, "  %-8s %-12s %s%.*s\n", todo ? "MISSING" : "ok", name, text,
                  STR_ARG(rest));
+    if (c->json)
+        ctl_json(json_pack("{s:s, s:b, s:o, s:s?}", "name", name, "ok", !todo, "text",
+                           json_sprintf("%s%.*s", text, STR_ARG(rest)), "todo", todo));
     if (todo)
         buf_printf(&c->next, "%s %s\n", c->next.len ? "then:" : "next:", todo);
 }
@@ -101,7 +105,7 @@ int verb_app_check(struct ctl *ctl, const struct args *args)
 {
     static const char *const paths[] = { "/app", "/app/hook/config",
                                          "/app/hook/deliveries?per_page=1" };
-    struct app_check c = { BUF_INIT(LINES_MAX), BUF_INIT(LINES_MAX) };
+    struct app_check c = { args->json, BUF_INIT(LINES_MAX), BUF_INIT(LINES_MAX) };
     struct buf CLEANUP(buf_clear) body = BUF_INIT(ANSWER_MAX);
     json_t *manifest = json_loads(embedded_app_manifest, 0, NULL), *got[3] = { NULL };
     struct app_api *api = NULL;
@@ -122,8 +126,10 @@ int verb_app_check(struct ctl *ctl, const struct args *args)
         check_webhook(&c, got[1], args->url);
         check_delivery(&c, json_array_get(got[2], 0));
         code = c.next.len ? CTL_PROBLEM : CTL_OK;
-        ctl_put(&c.next);
-        ctl_put(&c.lines);
+        if (!args->json) {
+            ctl_put(&c.next);
+            ctl_put(&c.lines);
+        }
     }
     for (size_t i = 0; i < 3; i++)
         json_decref(got[i]);

@@ -166,7 +166,7 @@ const struct verb verbs[] = {
          "Serves a page on 127.0.0.1 whose button sends deploy/github-app/manifest.json to GitHub; "
          "there the owner confirms it. Its key and webhook secret become the files app_private_key "
          "and webhook_secret; nothing is overwritten.",
-         "1 a file is there, or GitHub refused, 3 nobody came back from GitHub",
+         "1 a file is there, or GitHub refused, 3 nobody came back from GitHub", JSON,
          OPT("url", TEXT, url, "where GitHub reaches the proxy of ingest: https://HOST",
              .value = "URL"),
          OPT("dir", TEXT, dir, "where the files go", .initial = ".", .value = "DIR"),
@@ -178,7 +178,7 @@ const struct verb verbs[] = {
     VERB("app check", app_check, CONFIG, "", 0, 0, "compare the GitHub App with what is needed",
          "Asks GitHub as the App for its permissions, events, webhook and last delivery. What is "
          "to be done comes first.",
-         "1 something is missing, 3 GitHub does not answer",
+         "1 something is missing, 3 GitHub does not answer", JSON,
          OPT("url", TEXT, url, "https://HOST that the webhook must be at", .value = "URL")),
     VERB("allowlist check", allowlist, NOTHING, "FILE", 1, 1, "check an allowlist file",
          "- reads standard input. Prints the number of repositories a tier.",

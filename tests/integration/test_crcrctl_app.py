@@ -198,6 +198,9 @@ def test_what_is_missing_comes_first(ctl, sim):
     said = check(ctl, "--url", HOST, expect=1)
     assert said[0].startswith("next: the App's settings, Permissions & events; then each installation")
     assert [line.split(":")[0] for line in said[:4]] == ["next", "then", "then", "then"]
+    found = [json.loads(line) for line in check(ctl, "--json", "--url", HOST, expect=1)]
+    assert [one["name"] for one in found if not one["ok"]] == ["permissions", "events", "webhook", "delivery"]
+    assert found[0]["todo"] is None and found[2]["text"] == "without push"
     text = "\n".join(said)
     assert "MISSING  permissions  without actions: write checks: write" in text and "MISSING  events       without push" in text
     assert "Webhook URL: https://HOST/github/webhook" in text and "give ingest the App's webhook secret" in text
