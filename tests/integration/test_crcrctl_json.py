@@ -11,6 +11,7 @@ from lib.redis_server import client_of
 from lib.sim import Inbox, Sim
 
 TEXT = {"manual", "completion", "help"}  # for man, a shell, people
+ELSEWHERE = {"app create", "app check"}  # test_crcrctl_app.py
 LISTED = "L1: [org/a]\nL3:\n  npu: { org/bad: [alice] }\n"
 DELIVERY = {"event": "pull_request", "delivery": "d-1", "pr": 1, "received_ms": 1, "source": "webhook"}
 
@@ -55,9 +56,9 @@ def lines(ctl, *arguments, expect=0):
 def test_every_verb_that_prints_something_prints_it_as_json(tried):
     ctl, commands = tried
     verbs = [re.match(r"  (\S+(?: \S+)?)  ", line)[1] for line in ctl("help").stdout.splitlines() if line.startswith("  ")]
-    assert set(verbs) == set(commands) | TEXT, "how is the new one run here?"
+    assert set(verbs) == set(commands) | TEXT | ELSEWHERE, "how is the new one run here?"
     for verb in verbs:
-        if verb not in TEXT:
+        if verb in commands:
             code, *arguments = commands[verb]
             assert lines(ctl, *verb.split(), *arguments, expect=code), verb
 
