@@ -52,6 +52,9 @@ static enum err is_ok(CURLU *u, const char *url, bool allow_http, struct why *wh
         snprintf(reason, sizeof(reason), " is not a URL: %s", curl_url_strerror(failed));
         return refuse(url, reason, why);
     }
+    const char *slashes = strchr(url, ':'); /* curl takes one or three as well */
+    if (!slashes || strncmp(slashes, "://", 3) != 0 || slashes[3] == '/')
+        return refuse(url, " is not a URL: two slashes follow https:", why);
     if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
         return why_set(why, ERR_REFUSE, "a URL must not hold a user name or password");
     if (part_is(u, CURLUPART_SCHEME, "https"))

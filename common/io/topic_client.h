@@ -12,6 +12,11 @@
 
 /* 26 MiB: a webhook of 25 MiB, its key, its headers and the batch around it. */
 #define TOPIC_MESSAGE_MAX_BYTES "27262976"
+/* Of a batch that is written, and of a partition that is fetched. A broker gives a larger batch
+ * only to the first partition of a fetch that has something
+ * (https://kafka.apache.org/documentation/#consumerconfigs_max.partition.fetch.bytes), so that with
+ * larger batches some partitions would wait until the others have been read to their end. */
+#define TOPIC_BATCH_BYTES       "65536"
 
 struct rd_kafka_s;
 struct rd_kafka_conf_s;

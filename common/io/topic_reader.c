@@ -109,7 +109,7 @@ static const topic_setting reader_defaults[] = {
     { "queued.max.messages.kbytes", "4096" },
     { "queued.min.messages", "1000" }, /* in all; of small records 4 MB take 30 MB of memory */
     /* A partition. A response stays in memory until all of it is read: so small ones. */
-    { "fetch.message.max.bytes", "65536" }, /* one larger record comes all the same */
+    { "fetch.message.max.bytes", TOPIC_BATCH_BYTES }, /* one larger record comes all the same */
     { NULL, NULL },
 };
 

@@ -252,6 +252,7 @@ enum err topic_writer_new(struct topic_writer **ret, const struct topic_writer_o
     const topic_setting defaults[] = {
         { "queue.buffering.max.kbytes", "65536" },
         { "compression.type", "none" },
+        { "batch.size", TOPIC_BATCH_BYTES },
         { "linger.ms", options->lingers ? "5" : "0" },
         { NULL, NULL },
     };

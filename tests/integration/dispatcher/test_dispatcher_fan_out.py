@@ -1,6 +1,7 @@
 """One record for up to 16 downstreams of a tier: how it is written, what becomes of each of its
 tasks, and how what is left of it leaves together."""
 import concurrent.futures
+import struct
 import time
 import uuid
 
@@ -9,6 +10,7 @@ import pytest
 from lib.kafka import write
 from lib.ports import free_port
 from lib.processes import wait_for
+from lib.relay import pull_request
 
 MANY = [f"org-{number:02}/backend" for number in range(20)]
 FEW = MANY[:4]
@@ -43,6 +45,27 @@ def test_an_event_is_one_record_for_16_downstreams_of_a_tier(own):
     assert repos_of(of(bench, "dispatch.l4", delivery)) == [["org-four/backend"]]
     assert sent_once(bench, delivery, MANY + ["org-four/backend"])
     assert bench.metric("crcr_tasks_total", tier="L2") == 20
+
+
+def batches(folder, topic):
+    """(bytes, records) of each in the log of a broker (https://kafka.apache.org/documentation/#recordbatch)."""
+    for log in folder.glob(f"data/{topic}-*/*.log"):
+        data, at = log.read_bytes(), 0
+        while at + 61 <= len(data) and (size := struct.unpack_from(">i", data, at + 8)[0]) > 0:
+            yield size + 12, struct.unpack_from(">i", data, at + 57)[0]
+            at += size + 12
+
+
+def test_no_batch_is_larger_than_what_is_fetched_of_a_partition_at_once(own, kafka_node):
+    """Of a larger one a broker gives nothing but to the first partition of a fetch: others would wait behind it."""
+    bench = own(allowlist=allowlist(FEW))
+    number = next(bench.numbers)
+    bench.all_at_once([pull_request(number=number, pad="x" * 6000) for _ in range(200)])
+    bench.start(CRCR_ROLES="router").ready()
+    written = wait_for("the tasks", lambda: (found := list(batches(kafka_node.folder, bench.relay.topic("dispatch.l2")))) and
+                       sum(records for _, records in found) == 200 and found, 60)
+    assert max(records for _, records in written) > 1, "one a batch says nothing"
+    assert max(size for size, _ in written) <= 65536
 
 
 def test_each_downstream_of_a_record_gets_its_own_end(own):
