@@ -24,7 +24,7 @@ static const struct {
                                 "allowlist, dlq, audit" },
     [OPTION_GROUP] = { "GROUP", "crcr-router, crcr-l1 … crcr-l4, crcr-delay, crcr-fold, "
                                 "crcr-reconcile, crcr-forward" },
-    [OPTION_CONTEXT] = { "NAME", "a name of `crcrctl context list`" },
+    [OPTION_CONTEXT] = { "NAME", "a name of `crcrctl context`" },
     [OPTION_POSITION] = { "PARTITION@OFFSET", "PARTITION@OFFSET as `dlq list` shows it" },
     [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z, after 1970" },
     [OPTION_DURATION] = { "DURATION", "a time such as 45s, 5m, 2h or 3d" },
@@ -48,7 +48,6 @@ static const struct {
     { "DELIVERY", "delivery", OPTION_DELIVERY },
     { "OWNER/REPO", "repository", OPTION_REPO },
     { "PARTITION@OFFSET", "position", OPTION_POSITION },
-    { "NAME", "context", OPTION_CONTEXT },
     { SHELLS, "shell", OPTION_CHOICE },
     { "", "argument", OPTION_TEXT }, /* all else */
 };
@@ -148,6 +147,7 @@ static bool text_fits(const struct ctl *ctl, enum option_type type, const char *
            : type == OPTION_TOPIC    ? is_topic(ctl, text)
            : type == OPTION_GROUP    ? is_group(ctl, text)
            : type == OPTION_POSITION ? dlq_position_parse(text, &at)
+           : type == OPTION_CONTEXT  ? context_exists(text.ptr)
                                      : text.len > 0;
 }
 

@@ -1,7 +1,6 @@
 /* What can stand somewhere on the command line: for "did you mean", and for the shells. */
 #include <string.h>
 
-#include "contexts.h"
 #include "out.h"
 #include "verbs.h"
 

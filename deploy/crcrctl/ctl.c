@@ -11,8 +11,8 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/base/file.h"
-#include "contexts.h"
 #include "out.h"
+#include "verbs.h"
 
 #define SAID_MAX    65536 /* of one line that is said */
 #define CHECK_MS    5000
@@ -20,22 +20,19 @@
 #define LINES_MS    5000
 #define STEP_MS     200
 
+extern char **environ;
+
 static volatile sig_atomic_t stopped;
 static bool shown; /* progress is on the terminal, which has one line for it */
 
 int ctl_open(struct ctl *ctl, const struct args *args)
 {
     struct buf CLEANUP(buf_clear) faults = BUF_INIT(64u << 10);
-    struct buf CLEANUP(buf_clear) from = BUF_INIT(sizeof(ctl->from) - 1);
-    char **environment;
     struct why why;
-    if (contexts_environment(args, &environment, &from, &why))
+    if (context_apply(args, ctl->from, &why))
         return (ctl_fail(ctl, ERR_REFUSE, &why), CTL_USAGE);
-    COPY(ctl->from, buf_str(&from));
-    bool wrong = config_load(&ctl->config, DAEMON_CTL, environment, &faults);
-    contexts_environment_free(environment);
-    if (wrong) {
-        ctl_say(ctl, "%.*s", STR_ARG(str_trim(buf_str(&faults))));
+    if (config_load(&ctl->config, DAEMON_CTL, environ, &faults)) {
+        ctl_say(ctl, "%s: %.*s", ctl->from, STR_ARG(str_trim(buf_str(&faults))));
         return CTL_USAGE;
     }
     ctl->kafka = config_kafka(ctl->config, "crcrctl");
@@ -57,7 +54,7 @@ int ctl_needs_kafka(const struct ctl *ctl)
     if (ctl->kafka.brokers)
         return CTL_OK;
     ctl_say(ctl, "KAFKA_BROKERS is not set: where Kafka is, host:port,host:port; or --brokers, or "
-                 "--context (`crcrctl context list`)");
+                 "--context (`crcrctl context`)");
     return CTL_USAGE;
 }
 

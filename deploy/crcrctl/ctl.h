@@ -16,7 +16,8 @@ enum ctl_exit {
     CTL_UNREACHABLE = 3, /* Kafka, Redis or the relay did not answer */
 };
 
-#define CTL_PREFIX "crcr." /* of the topics, as long as the configuration is not known */
+#define CONTEXT_PATH 1024
+#define CTL_PREFIX   "crcr." /* of the topics, as long as the configuration is not known */
 
 struct args; /* verbs.h */
 
@@ -27,10 +28,10 @@ struct ctl {
     struct config *config; /* NULL: not read yet */
     struct kafka_options kafka;
     struct topics topics;
-    char from[1200]; /* the configuration: a context, or the environment */
+    char from[CONTEXT_PATH]; /* the configuration: the file of a context, or "the environment" */
 };
 
-/* Reads the configuration (contexts.h); CTL_USAGE with the faults on stderr. */
+/* Reads the configuration (contexts.c); CTL_USAGE with the faults on stderr. */
 int ctl_open(struct ctl *ctl, const struct args *args);
 void ctl_close(struct ctl *ctl);
 /* CTL_USAGE, with a line on stderr, when KAFKA_BROKERS is not set. */

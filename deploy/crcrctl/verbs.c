@@ -248,15 +248,12 @@ const struct verb verbs[] = {
              "how far back the topic results is read for what the relay measures",
              .initial = "90d"),
          OPT("items", FLAG, items, "names and points of all items; without FILE")),
-    VERB("context list", context_list, NOTHING, "", 0, 0, "the installations that have a name",
-         "They are in ~/.config/crcr/contexts.yml; an example: deploy/crcrctl/README.md. The "
-         "current "
-         "one counts where neither --context nor KAFKA_BROKERS or REDIS_ENDPOINT is given.",
-         "1 there are none, or the file is wrong (file:line:column: reason)", JSON),
-    VERB("context use", context_use, NOTHING, "NAME", 1, 1, "make one of them the current one",
-         NULL, "1 there is none of that name, or the file is wrong", JSON),
-    VERB("context show", context_show, CONFIG, "", 0, 0, "the settings in force, and where from",
-         "Secrets are shown as (set).", NULL, JSON),
+    VERB("context", context, CONFIG, "", 0, 0,
+         "the installations that have a name, and the settings in force",
+         "Each name is that of a file of settings, ~/.config/crcr/NAME.env, as "
+         "deploy/systemd/crcr.env. `default` counts where neither --context, --brokers or --redis "
+         "nor KAFKA_BROKERS or REDIS_ENDPOINT is given. Secrets are shown as (set).",
+         NULL, JSON),
     VERB("config", config, NOTHING, "", 0, 0, "the table of all settings", NULL, NULL, JSON,
          OPT("markdown", FLAG, markdown, "as Markdown")),
     VERB("manual", manual, NOTHING, "", 0, 0, "this help as a manual page",

@@ -85,7 +85,7 @@ verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_dlq_l
     verb_dlq_replay, verb_dlq_drop, verb_replay, verb_rebuild_hud, verb_redeliver, verb_allowlist,
     verb_app_create, verb_app_check, verb_lag, verb_topics_create, verb_topics_check, verb_probe,
     verb_levels, verb_score, verb_config, verb_manual, verb_completion, verb_help, verb_version,
-    verb_context_list, verb_context_use, verb_context_show;
+    verb_context;
 
 /* ---- args.c --------------------------------------------------------------------------------- */
 
@@ -105,6 +105,19 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
 enum topic args_topic(const struct ctl *ctl, const char *name);
 /* How --help writes the option's value: "TIME"; "" for a flag. */
 const char *option_value(const struct option_row *row);
+
+/* ---- contexts.c ----------------------------------------------------------------------------- */
+
+/* Appends their names, a line each: those of the files NAME.env of crcr in $XDG_CONFIG_HOME or
+ * ~/.config. */
+void contexts_names(struct buf *to);
+bool context_exists(const char *name);
+/* Makes the environment what a verb goes by, and says where it is from: --context; else what it is,
+ * if that, --brokers or --redis says where Kafka or Redis is; else the context `default`, if there
+ * is one. A context's settings are all: nothing of two installations is mixed, but that --brokers
+ * and --redis replace one. ERR_REFUSE: a line of the file is wrong. */
+enum err context_apply(const struct args *args, char from[CONTEXT_PATH],
+                       struct why *why) MUST_CHECK;
 
 /* ---- delivery.c ----------------------------------------------------------------------------- */
 

@@ -35,7 +35,7 @@ def tried(kafka_node, redis_node, tmp_path_factory):
     for name, text in (("body.json", "{}"), ("allowlist.yml", LISTED), ("score.yml", 'platform: a\nrelease: "2.12"\nitems: {}\n')):
         (folder / name).write_text(text)
     (folder / "crcr").mkdir()
-    (folder / "crcr/contexts.yml").write_text('one: { brokers: "127.0.0.1:1" }\n')
+    (folder / "crcr/one.env").write_text("KAFKA_BROKERS=127.0.0.1:1\n")
     ctl.more["XDG_CONFIG_HOME"] = str(folder)
     send = ("--url", inbox.url + "/x")
     yield ctl, {
@@ -44,7 +44,7 @@ def tried(kafka_node, redis_node, tmp_path_factory):
         "send-callback": (0, folder / "body.json", "--token-file", folder / "body.json", *send),
         "dlq show": (0, positions["k1"]), "dlq replay": (0, positions["k0"]), "dlq drop": (0, positions["k1"]),
         "replay": (0, "--topic", "events", "--pr", 1), "rebuild-hud": (0,), "redeliver": (0,), "topics check": (1,), "topics create": (0,),
-        "context list": (0,), "context use": (0, "one"), "context show": (0,), "allowlist check": (0, folder / "allowlist.yml")}
+        "context": (0,), "allowlist check": (0, folder / "allowlist.yml")}
     inbox.close()
     assert sim.process.stop() == 0
 
