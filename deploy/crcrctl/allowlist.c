@@ -64,12 +64,11 @@ void allowlist_read_clear(struct allowlist_read *r)
 int verb_allowlist(struct ctl *ctl, const struct args *args)
 {
     const char *file = args->names[0];
-    struct buf CLEANUP(buf_clear) text;
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(ALLOWLIST_MAX_BYTES);
     struct allowlist *list;
     size_t n[5] = { 0 };
     struct why why;
     (void)ctl;
-    buf_init(&text, ALLOWLIST_MAX_BYTES);
     enum err err = ctl_read_file(&text, file, &why);
     if (!err)
         err = allowlist_parse(&list, file, buf_str(&text), &why);

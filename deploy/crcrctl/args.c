@@ -195,21 +195,22 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
     return text_fits(ctl, row->type, row->value, value);
 }
 
-static int value_bad(const struct ctl *ctl, const struct option_row *row, const char *text)
+/* what: the option or the kind of word. */
+static int value_bad(const struct ctl *ctl, const char *what, const struct option_row *row,
+                     const char *text)
 {
-    struct buf CLEANUP(buf_clear) name = BUF_INIT(100);
-    struct buf CLEANUP(buf_clear) accepted = BUF_INIT(1000);
-    struct buf CLEANUP(buf_clear) names = BUF_INIT(1000);
-    buf_printf(&name, "--%s", row->name);
+    struct buf CLEANUP(buf_clear) accepted = BUF_INIT(1000), names = BUF_INIT(1000);
     if (row->type == OPTION_NUMBER)
         buf_printf(&accepted, "a number from 1 to %lld", (long long)row->max);
     else
         buf_puts(&accepted, row->type == OPTION_CHOICE ? row->value : types[row->type].accepted);
     if (row->type == OPTION_DURATION && row->max)
         buf_printf(&accepted, ", at most %lldd", (long long)row->max / 86400000);
+    if (row->type == OPTION_TOPIC && !row->name)
+        buf_puts(&accepted, " or all");
     names_of_values(&names, row->type, row->value);
     suggest(&accepted, text, buf_str(&names));
-    return ctl_bad(ctl, name.ptr, text, accepted.ptr);
+    return ctl_bad(ctl, what, text, accepted.ptr);
 }
 
 const struct verb *args_verb(int argc, char **argv, int *words)
@@ -235,8 +236,7 @@ static bool is_whole(const char *word, const char *name)
 /* A value after "=" may be a secret. */
 static int option_bad(const struct ctl *ctl, const struct verb *verb, const char *word)
 {
-    struct buf CLEANUP(buf_clear) accepted = BUF_INIT(4000);
-    struct buf CLEANUP(buf_clear) names = BUF_INIT(4000);
+    struct buf CLEANUP(buf_clear) accepted = BUF_INIT(4000), names = BUF_INIT(4000);
     const struct option_row *row;
     char name[64];
     for (size_t i = 0; (row = verb_option(verb, i)); i++)
@@ -252,19 +252,12 @@ static int option_bad(const struct ctl *ctl, const struct verb *verb, const char
 static int words_check(const struct ctl *ctl, const struct verb *verb, const struct args *args)
 {
     size_t k = words_of(verb);
+    const struct option_row row = { .type = kinds[k].type, .value = SHELLS };
     for (size_t i = 0; i < args->n_names; i++) {
-        struct buf CLEANUP(buf_clear) accepted = BUF_INIT(1000);
-        struct buf CLEANUP(buf_clear) names = BUF_INIT(1000);
         const char *text = args->names[i];
-        bool all = kinds[k].type == OPTION_TOPIC && !strcmp(text, "all");
-        if (all || text_fits(ctl, kinds[k].type, SHELLS, str_of(text)))
-            continue;
-        buf_printf(&accepted, "%s%s%s", types[kinds[k].type].accepted,
-                   kinds[k].type == OPTION_TOPIC ? " or all" : "",
-                   kinds[k].type == OPTION_CHOICE ? SHELLS : "");
-        names_of_values(&names, kinds[k].type, SHELLS);
-        suggest(&accepted, text, buf_str(&names));
-        return ctl_bad(ctl, kinds[k].name, text, accepted.ptr);
+        if (!text_fits(ctl, row.type, SHELLS, str_of(text)) &&
+            (row.type != OPTION_TOPIC || strcmp(text, "all") != 0))
+            return value_bad(ctl, kinds[k].name, &row, text);
     }
     return CTL_OK;
 }
@@ -277,6 +270,7 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
     };
     const struct option_row *row;
     char letters[2 * sizeof(options) / sizeof(*options) + 2] = ":"; /* the rest stays NUL */
+    char name[64];
     int got, index = -1;
     *ret = (struct args){ .json = false };
     for (size_t i = 0; (row = verb_option(verb, i)); i++) {
@@ -303,8 +297,9 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
             if (index >= 0 || row->letter == got)
                 break;
         index = -1;
+        FORMAT(name, "--%s", row->name);
         if (!value_take(ctl, row, optarg, ret))
-            return value_bad(ctl, row, optarg);
+            return value_bad(ctl, name, row, optarg);
     }
     ret->names = argv + optind;
     ret->n_names = (size_t)(argc - optind);

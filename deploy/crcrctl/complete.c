@@ -120,18 +120,15 @@ void complete(struct buf *to, int argc, char **argv)
         FORMAT(start, "%s ", argv[0]);
     if (!verb && argc < 3)
         names_of_verbs(&names);
-    else if (!verb)
-        return;
     else if (row)
         names_of_values(&names, row->type, row->value);
-    else if (*word == '-')
+    else if (verb && *word == '-')
         names_of_options(&names, verb);
-    else
+    else if (verb)
         names_of_values(&names, verb_words(verb), SHELLS);
     for (struct str rest = buf_str(&names), name; str_split(&rest, '\n', &name);) {
-        bool fits = verb || str_starts(name, start);
-        name = fits ? str_from(name, strlen(start)) : name;
-        if (fits && str_starts(name, word) && (verb || str_find(name, ' ') < 0))
-            buf_printf(to, "%.*s\n", STR_ARG(name));
+        struct str end = str_from(name, strlen(start));
+        if (str_starts(name, start) && str_starts(end, word) && (verb || str_find(end, ' ') < 0))
+            buf_printf(to, "%.*s\n", STR_ARG(end));
     }
 }

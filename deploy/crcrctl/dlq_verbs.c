@@ -56,8 +56,7 @@ static void print_entry(const struct dlq_entry *e, bool json, const struct topic
 {
     char at[CLOCK_TEXT_SIZE], position[DLQ_POSITION_SIZE], repos[REPO_MAX + 16];
     struct str all = str_of(e->repos);
-    struct buf CLEANUP(buf_clear) line;
-    buf_init(&line, 16u << 10);
+    struct buf CLEANUP(buf_clear) line = BUF_INIT(16u << 10);
     dlq_position_text(e->at, position);
     if (json) {
         json_put_begin(&line, NULL, '{');

@@ -35,9 +35,8 @@ static void put_verb(struct buf *to, const struct verb *verb)
         put_wrapped(to, str_of(verb->text), 0, 0, width());
     const struct option_row *row;
     for (size_t i = 0; (row = verb_option(verb, i)); i++) {
-        struct buf CLEANUP(buf_clear) text;
+        struct buf CLEANUP(buf_clear) text = BUF_INIT(4000);
         char name[100], letter[8] = "";
-        buf_init(&text, 4000);
         option_text(&text, row);
         if (row->letter)
             FORMAT(letter, "-%c, ", row->letter);
@@ -66,10 +65,10 @@ static void put_usage(struct buf *to, const struct verb *verb)
                *verb->arguments ? " " : "", verb->arguments);
 }
 
-int help_no_verb(int argc, char **argv)
+/* There is no such verb; names those that may be meant. */
+static int no_verb(int argc, char **argv)
 {
-    struct buf CLEANUP(buf_clear) names = BUF_INIT(HELP_MAX);
-    struct buf CLEANUP(buf_clear) meant = BUF_INIT(HELP_MAX);
+    struct buf CLEANUP(buf_clear) names = BUF_INIT(HELP_MAX), meant = BUF_INIT(HELP_MAX);
     char two[200];
     bool more = argc > 1 && *argv[1] && *argv[1] != '-';
     FORMAT(two, "%s%s%s", argv[0], more ? " " : "", more ? argv[1] : "");
@@ -107,6 +106,22 @@ void help_all(struct buf *to)
     buf_puts(to, "\n" ENVIRONMENT "\n" EXIT_CODES "\n");
 }
 
+int help_print(bool asked, int argc, char **argv)
+{
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(HELP_MAX);
+    int words;
+    const struct verb *verb = argc ? args_verb(argc, argv, &words) : NULL;
+    if (!argc || !*argv[0] || (asked && *argv[0] == '-'))
+        help_all(&text);
+    else if ((argc > 1 && !asked) || !help_verb(&text, verb ? verb->name : argv[0]))
+        return no_verb(argc, argv);
+    if (asked)
+        ctl_put_text(&text);
+    else
+        fputs(text.ptr, stderr);
+    return asked ? CTL_OK : CTL_USAGE;
+}
+
 /* ---- the manual page ------------------------------------------------------------------------ */
 
 /* man(7): a backslash is written \e, and a line must not begin with a dot or an apostrophe. */
@@ -136,8 +151,7 @@ void help_manual(struct buf *to)
         }
         const struct option_row *row;
         for (size_t k = 0; (row = verb_option(&verbs[i], k)); k++) {
-            struct buf CLEANUP(buf_clear) text;
-            buf_init(&text, 4000);
+            struct buf CLEANUP(buf_clear) text = BUF_INIT(4000);
             option_text(&text, row);
             buf_printf(to, ".TP\n\\-\\-%s %s\n", row->name, option_value(row));
             put_roff(to, text.ptr);
@@ -149,8 +163,7 @@ void help_manual(struct buf *to)
 
 static int text_print(void (*write)(struct buf *to))
 {
-    struct buf CLEANUP(buf_clear) text;
-    buf_init(&text, HELP_MAX);
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(HELP_MAX);
     write(&text);
     ctl_put(&text);
     return CTL_OK;
@@ -177,17 +190,8 @@ int verb_manual(struct ctl *ctl, const struct args *args)
 
 int verb_help(struct ctl *ctl, const struct args *args)
 {
-    struct buf CLEANUP(buf_clear) text = BUF_INIT(HELP_MAX);
-    char name[200];
     (void)ctl;
-    FORMAT(name, "%s%s%s", args->n_names ? args->names[0] : "", args->n_names > 1 ? " " : "",
-           args->n_names > 1 ? args->names[1] : "");
-    if (!*name)
-        help_all(&text);
-    else if (!help_verb(&text, name))
-        return help_no_verb((int)args->n_names, args->names);
-    ctl_put_text(&text);
-    return CTL_OK;
+    return help_print(true, (int)args->n_names, args->names);
 }
 
 int verb_version(struct ctl *ctl, const struct args *args)

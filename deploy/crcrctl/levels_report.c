@@ -98,8 +98,7 @@ static struct demotions *demotions_of(const struct levels_report *r)
     struct demotions *d = demotions_new();
     for (size_t i = 0; i < r->n; i++) {
         const struct level_row *row = &r->rows[i];
-        struct buf CLEANUP(buf_clear) reason;
-        buf_init(&reason, REASON_MAX);
+        struct buf CLEANUP(buf_clear) reason = BUF_INIT(REASON_MAX);
         if (is_bad(row)) {
             level_reason(&row->verdict, &reason);
             demotions_add(d, row->entry->repo, buf_str(&reason),

@@ -4,8 +4,6 @@
 
 #include "verbs.h"
 
-#define HELP_MAX (256u << 10)
-
 static bool asks_help(int argc, char **argv)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -36,40 +34,19 @@ static int verb_run(const struct verb *verb, int argc, char **argv)
     return code;
 }
 
-/* Help for the first word, which is no verb, but may begin some: "dlq". */
-static int group_help(int argc, char **argv)
-{
-    struct buf CLEANUP(buf_clear) text = BUF_INIT(HELP_MAX);
-    bool asked = asks_help(argc - 1, argv + 1);
-    bool alone = argc == 1 || asked;
-    if (!alone || !*argv[0] || !help_verb(&text, argv[0]))
-        return help_no_verb(argc, argv);
-    fwrite(text.ptr, 1, text.len, asked ? stdout : stderr);
-    return asked ? CTL_OK : CTL_USAGE;
-}
-
 int main(int argc, char **argv)
 {
-    struct buf CLEANUP(buf_clear) text = BUF_INIT(HELP_MAX);
-    static char help[] = "help", version[] = "version";
+    struct buf CLEANUP(buf_clear) names = BUF_INIT(64u << 10);
     int words = 0;
-    if (argc < 2 || !*argv[1]) {
-        help_all(&text);
-        fwrite(text.ptr, 1, text.len, stderr);
-        return CTL_USAGE;
-    }
-    if (!strcmp(argv[1], "__complete")) { /* the shells' */
-        complete(&text, argc - 2, argv + 2);
-        ctl_put(&text);
+    if (argc > 1 && !strcmp(argv[1], "__complete")) { /* the shells' */
+        complete(&names, argc - 2, argv + 2);
+        ctl_put(&names);
         return CTL_OK;
     }
-    argv[1] = asks_help(1, argv + 1) ? help : !strcmp(argv[1], "--version") ? version : argv[1];
-    const struct verb *verb = args_verb(argc - 1, argv + 1, &words);
-    if (!verb)
-        return group_help(argc - 1, argv + 1);
-    if (!asks_help(argc - 1 - words, argv + 1 + words))
-        return verb_run(verb, argc - words, argv + words);
-    (void)help_verb(&text, verb->name);
-    ctl_put_text(&text);
-    return CTL_OK;
+    if (argc > 1 && !strcmp(argv[1], "--version"))
+        argv[1] += strlen("--");
+    const struct verb *verb = argc > 1 ? args_verb(argc - 1, argv + 1, &words) : NULL;
+    bool asked = asks_help(argc - 1, argv + 1);
+    return verb && !asked ? verb_run(verb, argc - words, argv + words)
+                          : help_print(asked, argc - 1, argv + 1);
 }

@@ -31,10 +31,9 @@ static enum probe_asked asked_of(enum err err)
 
 static void ask_app(struct app_api *api, struct probe_facts *f)
 {
-    struct buf CLEANUP(buf_clear) body;
+    struct buf CLEANUP(buf_clear) body = BUF_INIT(BODY_MAX);
     struct why why = { "" };
     char path[REPO_MAX + 32];
-    buf_init(&body, BODY_MAX);
     FORMAT(path, "/repos/%.*s/installation", STR_ARG(f->repo));
     f->app = asked_of(app_api_get(api, &(struct app_request){ .path = path }, &body, NULL, &why));
     FORMAT(f->app_text, "%s", why.text);
@@ -59,12 +58,10 @@ static int weight_of(const struct workflow_events *e)
 
 static void ask_file(struct app_api *api, struct probe_facts *f, const char *name)
 {
-    struct buf CLEANUP(buf_clear) body;
-    struct buf CLEANUP(buf_clear) path;
+    struct buf CLEANUP(buf_clear) body = BUF_INIT(FILE_MAX);
+    struct buf CLEANUP(buf_clear) path = BUF_INIT(2048);
     struct workflow_events events = { false, false, false };
     struct why why = { "" };
-    buf_init(&body, FILE_MAX);
-    buf_init(&path, 2048);
     buf_printf(&path, "/repos/%.*s/contents/" FOLDER "/", STR_ARG(f->repo));
     http_encode(&path, str_of(name));
     const struct app_request request = { .path = path.ptr, .repo = f->repo, .raw = true };
@@ -81,11 +78,10 @@ static void ask_file(struct app_api *api, struct probe_facts *f, const char *nam
 
 static void ask_workflows(struct app_api *api, struct probe_facts *f)
 {
-    struct buf CLEANUP(buf_clear) body;
+    struct buf CLEANUP(buf_clear) body = BUF_INIT(BODY_MAX);
     struct why why = { "" };
     char path[REPO_MAX + 64];
     int status;
-    buf_init(&body, BODY_MAX);
     FORMAT(path, "/repos/%.*s/contents/" FOLDER, STR_ARG(f->repo));
     const struct app_request request = { .path = path, .repo = f->repo };
     enum err err = app_api_get(api, &request, &body, &status, &why);
@@ -147,9 +143,8 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f, struct demoti
     for (size_t i = 0; !err && !*f->check_text && i < jobs.n; i++) {
         const struct result_record *job = &jobs.at[i];
         struct check_list CLEANUP(check_list_clear) list = { NULL, 0 };
-        struct buf CLEANUP(buf_clear) name;
+        struct buf CLEANUP(buf_clear) name = BUF_INIT(2048);
         const struct check_sent *newest = NULL;
-        buf_init(&name, 2048);
         if (!job->head_sha || !job->workflow_name || !job->job_name)
             continue;
         check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
@@ -214,11 +209,10 @@ int verb_probe(struct ctl *ctl, const struct args *args)
 {
     struct probe_facts f = { .repo = str_of(args->names[0]), .since_ms = args->since_ms };
     struct probe_line lines[PROBE_LINES];
-    struct buf CLEANUP(buf_clear) text;
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(TEXT_MAX);
     struct allowlist_read past;
     struct demotions *prs = NULL;
     struct why why;
-    buf_init(&text, TEXT_MAX);
     enum err err = ask_topics(ctl, &past, &f, &why);
     if (err) {
         allowlist_read_clear(&past);

@@ -22,6 +22,7 @@
 #include "scan.h"
 
 #define PAGE_MAX   (8u << 20)
+#define LINE_MAX   (EVENT_KEY_MAX + 1000)
 #define ANSWER_MAX (2 * WEBHOOK_MAX_BYTES) /* the payload and what GitHub puts around it */
 /* Our clocks and GitHub's may differ by that much: an event may be stored "before" its attempt. */
 #define CLOCKS_MS  (3600 * 1000LL)
@@ -51,10 +52,9 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
 {
     const char *which = r->args->all ? "" : "&status=failure";
     char path[CURSOR_SIZE + 64], cursor[CURSOR_SIZE] = "";
-    struct buf CLEANUP(buf_clear) page;
+    struct buf CLEANUP(buf_clear) page = BUF_INIT(PAGE_MAX);
     bool older = false;
     enum err err;
-    buf_init(&page, PAGE_MAX);
     do {
         if (!pace_wait(&r->pace)) {
             err = why_set(why, ERR_RETRY, "stopped");
@@ -125,7 +125,7 @@ static enum err payload_publish(struct redeliver *r, struct delivery *one, struc
                                 const struct event_facts *facts, struct why *why)
 {
     struct topic_position at = { .topic = NULL };
-    struct buf CLEANUP(buf_clear) key, line;
+    struct buf CLEANUP(buf_clear) key = BUF_INIT(EVENT_KEY_MAX), line = BUF_INIT(LINE_MAX);
     struct event event = event_of_facts(one->kind, facts);
     struct headers headers;
     event.delivery = one->guid;
@@ -133,8 +133,6 @@ static enum err payload_publish(struct redeliver *r, struct delivery *one, struc
     event.received_ms = one->first_ms;
     headers_init(&headers);
     event_to_headers(&event, &headers);
-    buf_init(&key, EVENT_KEY_MAX);
-    buf_init(&line, EVENT_KEY_MAX + 1000);
     event_key(&key, one->kind, facts);
     if (!r->args->dry_run) {
         enum err err = audit_begin(&r->audit, r->ctl, r->args, why);
@@ -213,11 +211,10 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     struct event_facts *facts = mem_alloc(1, sizeof(*facts));
     struct delivery **missing;
     size_t n = deliveries_missing(found, &missing);
-    struct buf CLEANUP(buf_clear) answer;
+    struct buf CLEANUP(buf_clear) answer = BUF_INIT(ANSWER_MAX);
     r->unserved = 0;
     r->impatient = false;
     enum err err = OK;
-    buf_init(&answer, ANSWER_MAX);
     for (size_t i = 0; !err && i < n; i++) {
         if (!pace_wait(&r->pace)) {
             err = why_set(why, ERR_RETRY, "stopped");
@@ -278,11 +275,10 @@ static void sum_json(const struct deliveries *found, bool dry_run)
 /* One round, and one line of what it came to. */
 static int once(struct redeliver *r, enum err *err, size_t *failed)
 {
-    struct buf CLEANUP(buf_clear) sum;
+    struct buf CLEANUP(buf_clear) sum = BUF_INIT(4096);
     struct deliveries found;
     struct why why;
     int code = CTL_OK;
-    buf_init(&sum, 4096);
     deliveries_init(&found);
     *err = list_attempts(r, &found, &why);
     if (!*err && r->args->all)

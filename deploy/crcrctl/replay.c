@@ -107,9 +107,8 @@ static bool on_second_pass(void *opaque, const struct record *record)
                                        record->value, &headers, NULL, &r->why);
     } else {
         struct summary CLEANUP(summary_clear) s;
-        struct buf CLEANUP(buf_clear) line;
+        struct buf CLEANUP(buf_clear) line = BUF_INIT(LINE_MAX);
         summary_of(&s, &r->ctl->topics, record);
-        buf_init(&line, LINE_MAX);
         if (r->args->json)
             summary_json(&line, &s);
         else

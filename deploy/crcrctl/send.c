@@ -96,11 +96,11 @@ static void new_uuid(char to[DELIVERY_MAX + 1])
 int verb_send_webhook(struct ctl *ctl, const struct args *args)
 {
     char delivery[DELIVERY_MAX + 1], signature[7 + SHA256_HEX_SIZE] = "sha256=";
-    struct buf CLEANUP(buf_clear) body;
+    /* One more, to see how a too large one is refused. */
+    struct buf CLEANUP(buf_clear) body = BUF_INIT(WEBHOOK_MAX_BYTES + 1);
     struct headers headers;
     struct why why;
     struct str secrets = str_of(config_text(ctl->config, "GITHUB_APP_SECRET")), first = secrets;
-    buf_init(&body, WEBHOOK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
     if (!secrets.len)
         return ctl_bad(ctl, "GITHUB_APP_SECRET", "",
                        "the webhook secret of the App (or GITHUB_APP_SECRET_FILE)");
@@ -172,15 +172,11 @@ static int callback_check(const struct ctl *ctl, const struct args *a)
 
 int verb_send_callback(struct ctl *ctl, const struct args *args)
 {
-    struct buf CLEANUP(buf_clear) body;
-    struct buf CLEANUP(buf_clear) token;
-    struct buf CLEANUP(buf_clear) bearer;
+    struct buf CLEANUP(buf_clear) body = BUF_INIT(CALLBACK_MAX_BYTES + 1); /* as for a webhook */
+    struct buf CLEANUP(buf_clear) token = BUF_INIT(TOKEN_MAX), bearer = BUF_INIT(2 * TOKEN_MAX);
     struct headers headers;
     struct why why;
     int code = callback_check(ctl, args);
-    buf_init(&body, CALLBACK_MAX_BYTES + 1); /* one more, to see how a too large one is refused */
-    buf_init(&token, TOKEN_MAX);
-    buf_init(&bearer, 2 * TOKEN_MAX);
     if (code != CTL_OK)
         return code;
     enum err err = ctl_read_file(&body, args->names[0], &why);

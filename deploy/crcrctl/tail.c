@@ -79,8 +79,7 @@ static bool record_print(void *opaque, const struct record *record)
 {
     struct tail *tail = opaque;
     struct summary CLEANUP(summary_clear) s;
-    struct buf CLEANUP(buf_clear) line;
-    buf_init(&line, LINE_MAX);
+    struct buf CLEANUP(buf_clear) line = BUF_INIT(LINE_MAX);
     summary_of(&s, &tail->ctl->topics, record);
     if (!filter_matches(&tail->filter, &s) ||
         (tail->until_ms && record->timestamp_ms >= tail->until_ms))

@@ -132,14 +132,13 @@ static enum err jobs_put(struct view *v, struct str delivery)
         const struct result_record *job = &jobs.at[i];
         if (!repos_have(str_of(job->repo), v->repo))
             continue;
-        struct buf CLEANUP(buf_clear) name;
+        struct buf CLEANUP(buf_clear) name = BUF_INIT(NAME_SIZE);
         char what[400], state[64], start[RUN_ID_MAX + 32];
         FORMAT(what, "%s / %s", job->workflow_name ? job->workflow_name : "?",
                job->job_name ? job->job_name : "?");
         FORMAT(state, "%s%s%s", job_state_name(job->state), job->conclusion ? " " : "",
                job->conclusion ? job->conclusion : "");
         state_put(v, job->repo, what, state, job->known);
-        buf_init(&name, NAME_SIZE);
         if (!job->head_sha || !job->workflow_name || !job->job_name || !job->run_id)
             continue;
         check_run_name(&name, str_of(job->repo), str_of(job->workflow_name), str_of(job->job_name));
@@ -333,8 +332,7 @@ static bool collect(void *opaque, const struct record *record)
 static int timeline_print(const struct ctl *ctl, const struct args *args, const struct timeline *t,
                           size_t first, size_t end)
 {
-    struct buf CLEANUP(buf_clear) text;
-    buf_init(&text, TEXT_MAX);
+    struct buf CLEANUP(buf_clear) text = BUF_INIT(TEXT_MAX);
     (args->json ? delivery_put_json : put_delivery)(&text, t, first, end, str_of(args->repo));
     put_view(&text, ctl, str_of(t->steps[first].delivery), args);
     buf_puts(&text, args->json ? "}\n" : "");

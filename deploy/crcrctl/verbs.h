@@ -131,10 +131,12 @@ int delivery_complete(const struct ctl *ctl, const struct verb *verb, struct arg
 void help_all(struct buf *to);
 /* The verb of that name, or the verbs whose name begins with that word; false: there are none. */
 bool help_verb(struct buf *to, const char *name);
-/* Prints that there is no such verb, and those that may be meant. Returns CTL_USAGE. */
-int help_no_verb(int argc, char **argv);
 /* A page for man(1). */
 void help_manual(struct buf *to);
+/* Prints help, to stdout when it was asked for: all verbs; of a word all that begin with it; of a
+ * verb's name all. Anything else: that it is no verb, and those that may be meant. Returns what to
+ * exit with. */
+int help_print(bool asked, int argc, char **argv);
 
 /* ---- complete.c ------------------------------------------------------------------------------ */
 
