@@ -1,6 +1,5 @@
 #include "allowlist.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 #include "../../common/crypto/hmac.h"
@@ -81,9 +80,8 @@ int verb_allowlist(struct ctl *ctl, const struct args *args)
     for (size_t i = 0; i < allowlist_size(list); i++)
         n[allowlist_at(list, i)->level]++;
     if (args->json)
-        ctl_json(json_pack("{s:b, s:I, s:I, s:I, s:I, s:I}", "valid", 1, "repositories",
-                           (json_int_t)allowlist_size(list), "L1", (json_int_t)n[1], "L2",
-                           (json_int_t)n[2], "L3", (json_int_t)n[3], "L4", (json_int_t)n[4]));
+        put_json(NULL, "{valid:%i repositories:%zu L1:%zu L2:%zu L3:%zu L4:%zu}", true,
+                 allowlist_size(list), n[1], n[2], n[3], n[4]);
     else
         printf("%s: valid: %zu repositories (L1 %zu, L2 %zu, L3 %zu, L4 %zu)\n", file,
                allowlist_size(list), n[1], n[2], n[3], n[4]);

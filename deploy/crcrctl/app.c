@@ -6,6 +6,7 @@
  * https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -146,8 +147,7 @@ static enum err convert(const struct ctl *ctl, const struct args *args, const ch
         long long id = (long long)json_integer_value(json_object_get(app, "id"));
         const char *page = json_string_value(json_object_get(app, "html_url"));
         if (args->json)
-            ctl_json(
-                json_pack("{s:I, s:s, s:s}", "id", id, "url", page ? page : "", "dir", args->dir));
+            put_json(NULL, "{id:%" PRId64 " url:%s dir:%s}", (int64_t)id, page, args->dir);
         else
             printf("App %lld is registered; app_private_key and webhook_secret are in %s\n"
                    "next: set GITHUB_APP_ID=%lld and give the daemons both files\n"

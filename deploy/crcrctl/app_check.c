@@ -22,11 +22,11 @@ struct app_check {
 static void put(struct app_check *c, const char *name, const char *todo, const char *text,
                 struct str rest)
 {
-    clean_printf(&c->lines, "  %-8s %-12s %s%.*s\n", todo ? "MISSING" : "ok", name, text,
-                 STR_ARG(rest));
+    struct buf CLEANUP(buf_clear) said = BUF_INIT(LINES_MAX);
+    buf_printf(&said, "%s%.*s", text, STR_ARG(rest));
+    clean_printf(&c->lines, "  %-8s %-12s %s\n", todo ? "MISSING" : "ok", name, said.ptr);
     if (c->json)
-        ctl_json(json_pack("{s:s, s:b, s:o, s:s?}", "name", name, "ok", !todo, "text",
-                           json_sprintf("%s%.*s", text, STR_ARG(rest)), "todo", todo));
+        put_json(NULL, "{name:%s ok:%i text:%s todo:%s}", name, !todo, said.ptr, todo);
     if (todo)
         buf_printf(&c->next, "%s %s\n", c->next.len ? "then:" : "next:", todo);
 }

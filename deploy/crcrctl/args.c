@@ -86,18 +86,18 @@ enum topic args_topic(const struct ctl *ctl, const char *name)
 /* Before the configuration is known the prefix is whatever stands before the rest. */
 static bool is_topic(const struct ctl *ctl, struct str name)
 {
-    bool is = args_topic(ctl, name.ptr) != TOPIC_COUNT;
     for (size_t i = 0; i < TOPIC_COUNT && !ctl->config; i++)
-        is |= str_ends(name, topic_base_name((enum topic)i));
-    return is;
+        if (str_ends(name, topic_base_name((enum topic)i)))
+            return true;
+    return args_topic(ctl, name.ptr) != TOPIC_COUNT;
 }
 
 static bool is_group(const struct ctl *ctl, struct str name)
 {
-    bool is = topics_find_group(&ctl->topics, name) != GROUP_COUNT;
     for (size_t i = 0; i < GROUP_COUNT && !ctl->config; i++)
-        is |= str_ends(name, strrchr(ctl->topics.group[i], '-'));
-    return is;
+        if (str_ends(name, strrchr(ctl->topics.group[i], '-')))
+            return true;
+    return topics_find_group(&ctl->topics, name) != GROUP_COUNT;
 }
 
 /* "45s", "10m", "2h", "3d". */
@@ -181,18 +181,10 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
     case OPTION_PERCENT:
         *percent = strtod(text, &end);
         return end != text && (!*end || !strcmp(end, "%")) && *percent >= 0 && *percent <= 100;
-    case OPTION_TEXT:
-    case OPTION_CHOICE:
-    case OPTION_REPO:
-    case OPTION_DELIVERY:
-    case OPTION_TOPIC:
-    case OPTION_GROUP:
-    case OPTION_POSITION:
-    case OPTION_CONTEXT:
-        break;
+    default:
+        *(const char **)to = text;
+        return text_fits(ctl, row->type, row->value, value);
     }
-    *(const char **)to = text;
-    return text_fits(ctl, row->type, row->value, value);
 }
 
 /* what: the option or the kind of word. */

@@ -113,6 +113,8 @@ int verb_context(struct ctl *ctl, const struct args *args)
         if (str_split(&line, '=', &name) && line.len)
             json_object_setn_new(json_object_get(all, "settings"), name.ptr, name.len,
                                  json_stringn(line.ptr, line.len));
-    ctl_json(all);
+    json_dumpf(all, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(all);
     return CTL_OK;
 }

@@ -1,7 +1,6 @@
 #include "ctl.h"
 
 #include <fcntl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -58,9 +57,12 @@ int ctl_needs_kafka(const struct ctl *ctl)
     return CTL_USAGE;
 }
 
-struct redis_options ctl_redis(const struct ctl *ctl)
+enum err ctl_redis(const struct ctl *ctl, struct redis **ret, struct why *why)
 {
-    return config_redis(ctl->config, ctl->topics.key_prefix);
+    const struct redis_options options = config_redis(ctl->config, ctl->topics.key_prefix);
+    return options.endpoint && *options.endpoint
+               ? redis_new(ret, &options, why)
+               : why_set(why, ERR_STOP, "REDIS_ENDPOINT is not set");
 }
 
 enum err ctl_writer(const struct ctl *ctl, enum topic topic, struct topic_writer **ret,
@@ -100,17 +102,16 @@ int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const ch
     return CTL_USAGE;
 }
 
-void ctl_json(struct json_t *document)
-{
-    progress_end();
-    json_dumpf(document, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(document);
-}
-
 void ctl_put(const struct buf *text)
 {
     fwrite(buf_str(text).ptr, 1, text->len, stdout);
+}
+
+void ctl_put_line(struct str line, bool whole)
+{
+    struct buf CLEANUP(buf_clear) fitted = BUF_INIT(2 * line.len + 100);
+    put_fitted(&fitted, line, whole ? 0 : out_width());
+    puts(fitted.ptr);
 }
 
 void ctl_put_text(const struct buf *text)

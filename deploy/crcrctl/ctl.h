@@ -36,8 +36,8 @@ int ctl_open(struct ctl *ctl, const struct args *args);
 void ctl_close(struct ctl *ctl);
 /* CTL_USAGE, with a line on stderr, when KAFKA_BROKERS is not set. */
 int ctl_needs_kafka(const struct ctl *ctl);
-/* How to reach Redis; endpoint is NULL or empty when REDIS_ENDPOINT is not set. */
-struct redis_options ctl_redis(const struct ctl *ctl);
+/* Connects to Redis. ERR_STOP: REDIS_ENDPOINT is not set. */
+enum err ctl_redis(const struct ctl *ctl, struct redis **ret, struct why *why) MUST_CHECK;
 /* A writer for the topic, which must exist (ERR_STOP names it). *ret is set even if the check
  * fails. */
 enum err ctl_writer(const struct ctl *ctl, enum topic topic, struct topic_writer **ret,
@@ -50,9 +50,8 @@ int ctl_fail(const struct ctl *ctl, enum err err, const struct why *why);
 /* Prints which argument is wrong, or missing when value is "", and what is accepted. Returns
  * CTL_USAGE. */
 int ctl_bad(const struct ctl *ctl, const char *what, const char *value, const char *accepted);
-/* Prints the document on a line of its own, and frees it. */
-struct json_t;
-void ctl_json(struct json_t *document);
+/* Prints a line, cut to the terminal's width unless it is whole by its nature. */
+void ctl_put_line(struct str line, bool whole);
 /* Writes it to stdout. */
 void ctl_put(const struct buf *text);
 /* The same of lines for people: a terminal gets long ones broken at blanks. */

@@ -25,41 +25,34 @@ static bool look_at(void *opaque, const struct record *record)
     return !l->exact;
 }
 
-/* The only one goes to args->found. */
-static int take(const struct ctl *ctl, const struct looking *l, struct args *args)
-{
-    struct buf CLEANUP(buf_clear) list = BUF_INIT(SHOWN * (DELIVERY_MAX + 2));
-    size_t n = table_count(&l->found), i = 0;
-    if (l->exact || !n)
-        return CTL_OK;
-    for (void *at = NULL; (at = table_next(&l->found, at)) && i < SHOWN; i++)
-        buf_printf(&list, "%s%.*s", i ? ", " : "", STR_ARG(table_key(at)));
-    if (n > 1) {
-        ctl_say(ctl, "%zu deliveries begin with '%s': %s%s", n, l->part, list.ptr,
-                n > SHOWN ? ", …" : "");
-        return CTL_USAGE;
-    }
-    (void)str_copy(args->found, sizeof(args->found), buf_str(&list));
-    return CTL_OK;
-}
-
 int delivery_complete(const struct ctl *ctl, const struct verb *verb, struct args *args)
 {
     bool word = verb_words(verb) == OPTION_DELIVERY && args->n_names;
     struct looking l = { .part = word ? args->names[0] : args->delivery, .found.size = 1 };
-    struct scan scan = { .topics = SCAN(TOPIC_EVENTS) | SCAN(TOPIC_DISPATCHES) |
-                                   SCAN(TOPIC_CALLBACKS) | SCAN(TOPIC_DLQ) };
+    struct scan scan = { .topics = SCAN(TOPIC_DLQ) };
+    struct buf CLEANUP(buf_clear) list = BUF_INIT(SHOWN * (DELIVERY_MAX + 2));
     struct why why;
+    int code = CTL_OK;
     if (!l.part || strlen(l.part) >= GUID_LEN)
         return CTL_OK;
-    if (str_starts(str_of(verb->name), "dlq "))
-        scan.topics = SCAN(TOPIC_DLQ);
+    if (!str_starts(str_of(verb->name), "dlq "))
+        scan.topics |= SCAN(TOPIC_EVENTS) | SCAN(TOPIC_DISPATCHES) | SCAN(TOPIC_CALLBACKS);
     enum err err = scan_all(&scan, ctl, look_at, &l, &why);
-    int code = !err ? take(ctl, &l, args) : ctl_fail(ctl, err, &why);
-    if (*args->found && word)
-        args->names[0] = args->found;
-    else if (*args->found)
+    size_t n = l.exact ? 0 : table_count(&l.found), i = 0;
+    for (void *at = NULL; (at = table_next(&l.found, at)) && i < SHOWN; i++)
+        buf_printf(&list, "%s%.*s", i ? ", " : "", STR_ARG(table_key(at)));
+    if (err) {
+        code = ctl_fail(ctl, err, &why);
+    } else if (n > 1) {
+        ctl_say(ctl, "%zu deliveries begin with '%s': %s%s", n, l.part, list.ptr,
+                n > SHOWN ? ", …" : "");
+        code = CTL_USAGE;
+    } else if (n) {
+        (void)str_copy(args->found, sizeof(args->found), buf_str(&list));
         args->delivery = args->found;
+        if (word)
+            args->names[0] = args->found;
+    }
     table_clear(&l.found);
     return code;
 }

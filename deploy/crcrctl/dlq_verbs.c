@@ -21,34 +21,25 @@ static const char *source_of(const struct dlq_entry *e, const struct topics *top
     return topic == TOPIC_COUNT ? e->source_topic : topic_base_name(topic);
 }
 
-/* The columns of an entry; on a narrow terminal the last is still seen. */
-static void put_columns(struct buf *to, const char *where, const char *when, const char *class,
-                        const char *source, const char *delivery, const char *repo)
+/* The columns of an entry; narrow ones (0: none) leave room for the last. */
+static void put_columns(struct buf *to, const char *const cells[6])
 {
-    size_t width = out_width();
-    bool narrow = width && width < OUT_WIDE;
-    put_padded(to, where, narrow ? 8 : 11);
-    if (!narrow)
-        put_padded(to, when, 25);
-    put_padded(to, class, narrow ? 9 : 10);
-    put_padded(to, source, narrow ? 11 : 12);
-    (narrow ? put_cell : put_padded)(to, delivery, narrow ? 8 : 37);
-    (narrow ? put_cell : put_padded)(to, repo, narrow ? 18 : 25);
-}
-
-static void print_line(const struct buf *line, bool json)
-{
-    struct buf CLEANUP(buf_clear) fitted = BUF_INIT(2 * line->max);
-    put_fitted(&fitted, buf_str(line), json ? 0 : out_width());
-    printf("%.*s\n", STR_ARG(buf_str(&fitted)));
+    static const struct {
+        size_t wide, narrow;
+    } columns[6] = { { 11, 8 }, { 25, 0 }, { 10, 9 }, { 12, 11 }, { 37, 8 }, { 25, 18 } };
+    for (size_t i = 0; i < 6; i++)
+        if (!out_narrow())
+            put_padded(to, cells[i], columns[i].wide);
+        else if (columns[i].narrow)
+            (i < 4 ? put_padded : put_cell)(to, cells[i], columns[i].narrow);
 }
 
 static void print_head(void)
 {
     struct buf CLEANUP(buf_clear) line = BUF_INIT(1000);
-    put_columns(&line, "WHERE", "WHEN", "CLASS", "SOURCE", "DELIVERY", "REPO");
+    put_columns(&line, (const char *[]){ "WHERE", "WHEN", "CLASS", "SOURCE", "DELIVERY", "REPO" });
     buf_puts(&line, "ERROR");
-    print_line(&line, false);
+    ctl_put_line(buf_str(&line), false);
 }
 
 /* A line an entry, or a JSON object. */
@@ -59,30 +50,26 @@ static void print_entry(const struct dlq_entry *e, bool json, const struct topic
     struct buf CLEANUP(buf_clear) line = BUF_INIT(16u << 10);
     dlq_position_text(e->at, position);
     if (json) {
-        json_put_begin(&line, NULL, '{');
-        json_put_string(&line, "position", position);
-        json_int(&line, "partition", e->at.partition);
-        json_int(&line, "offset", e->at.offset);
+        put_json(&line,
+                 "{position:%s partition:%d offset:%" PRId64 " state:%s class:%s source:%s key:%s "
+                 "delivery:%s error:%s",
+                 position, (int)e->at.partition, e->at.offset, dlq_state_name(e->state), e->class,
+                 source_of(e, topics), e->key, e->delivery, e->error);
         json_put_time(&line, "parked_at", e->parked_ms);
-        json_put_string(&line, "state", dlq_state_name(e->state));
-        json_put_string(&line, "class", e->class);
-        json_put_string(&line, "source", source_of(e, topics));
-        json_put_string(&line, "key", e->key);
-        json_put_string(&line, "delivery", e->delivery);
         repos_json(&line, all);
-        json_put_string(&line, "error", e->error);
         buf_putc(&line, '}');
     } else {
         clock_format(e->parked_ms, at);
         repos_short(all, repos, sizeof(repos));
-        put_columns(&line, position, at, e->class, source_of(e, topics),
-                    *e->delivery ? e->delivery : e->key, *repos ? repos : e->key);
+        put_columns(&line, (const char *[]){ position, at, e->class, source_of(e, topics),
+                                             *e->delivery ? e->delivery : e->key,
+                                             *repos ? repos : e->key });
         if (e->state != DLQ_OPEN)
             buf_printf(&line, "(%s) ", dlq_state_name(e->state));
         clean_line(&line, str_of(e->error));
         repos_put_rest(&line, all);
     }
-    print_line(&line, json);
+    ctl_put_line(buf_str(&line), json);
 }
 
 /* All of one record: headers, and its body: pretty when it is JSON, else as it is; either way
@@ -350,10 +337,9 @@ static int resolve_report(const struct resolving *r)
     bool nothing = !r->chosen && !r->resolved_before;
     int code = CTL_OK;
     if (r->args->json)
-        ctl_json(json_pack("{s:I, s:s, s:I, s:I, s:I, s:b}", "done", (json_int_t)r->done, "state",
-                           dlq_state_name(r->to), "resolved_before", (json_int_t)r->resolved_before,
-                           "cannot", (json_int_t)r->unfit, "left", (json_int_t)left, "dry_run",
-                           (int)r->args->dry_run));
+        put_json(NULL, "{done:%zu state:%s resolved_before:%zu cannot:%zu left:%zu dry_run:%i}",
+                 r->done, dlq_state_name(r->to), r->resolved_before, r->unfit, left,
+                 r->args->dry_run);
     else
         printf("%zu %s%s, %zu resolved before, %zu cannot be%s\n", r->done,
                r->args->dry_run ? "would be " : "", dlq_state_name(r->to), r->resolved_before,

@@ -1,9 +1,11 @@
-#include <jansson.h>
 #include <string.h>
 
 #include "../../common/daemon/daemon.h"
 #include "out.h"
 #include "verbs.h"
+
+/* completion.bash and so on */
+extern const char embedded_completion_bash[], embedded_completion_zsh[], embedded_completion_fish[];
 
 #define HELP_MAX (1u << 20)
 #define WIDTH    100
@@ -175,9 +177,9 @@ int verb_config(struct ctl *ctl, const struct args *args)
         return args->markdown ? text_print(config_markdown)
                               : ctl_bad(ctl, "form", "", "--markdown or --json");
     for (size_t i = 0; i < config_n_properties; i++)
-        ctl_json(json_pack("{s:s, s:s?, s:b, s:s}", "name", config_properties[i].name, "default",
-                           config_properties[i].fallback, "secret", config_properties[i].secret,
-                           "meaning", config_properties[i].help));
+        put_json(NULL, "{name:%s default:%s secret:%i meaning:%s}", config_properties[i].name,
+                 config_properties[i].fallback, config_properties[i].secret,
+                 config_properties[i].help);
     return CTL_OK;
 }
 
@@ -198,33 +200,19 @@ int verb_version(struct ctl *ctl, const struct args *args)
 {
     (void)ctl;
     if (args->json)
-        ctl_json(json_pack("{s:s}", "version", daemon_version()));
+        put_json(NULL, "{version:%s}", daemon_version());
     else
         printf("crcrctl %s\n", daemon_version());
     return CTL_OK;
 }
 
-/* Each asks `crcrctl __complete`, which goes by the table. */
 int verb_completion(struct ctl *ctl, const struct args *args)
 {
-    static const char *const scripts[] = {
-        "# bash completion of crcrctl\n_crcrctl() {\n"
-        "    mapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" __complete "
-        "\"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n}\n"
-        "complete -o default -F _crcrctl crcrctl\n",
-        "#compdef crcrctl\n_crcrctl() {\n"
-        "    local -a found=(${(f)\"$($words[1] __complete \"${(@)words[2,CURRENT]}\" "
-        "2>/dev/null)\"})\n"
-        "    if (( $#found )); then compadd -a found; else _files; fi\n}\n"
-        "if [[ $funcstack[1] == _crcrctl ]]; then _crcrctl; else compdef _crcrctl crcrctl; fi\n",
-        "# fish completion of crcrctl\nfunction __crcrctl\n    set -l words (commandline -opc)\n"
-        "    set -l now (commandline -ct)\n"
-        "    set -l found ($words[1] __complete $words[2..-1] \"$now\" 2>/dev/null)\n"
-        "    if count $found >/dev/null; printf '%s\\n' $found; else; __fish_complete_path "
-        "\"$now\"; end\nend\ncomplete -c crcrctl -f -a '(__crcrctl)'\n",
-    };
     const char *shell = args->n_names ? args->names[0] : "bash";
     (void)ctl;
-    fputs(scripts[*shell == 'b' ? 0 : *shell == 'z' ? 1 : 2], stdout);
+    fputs(*shell == 'b'   ? embedded_completion_bash
+          : *shell == 'z' ? embedded_completion_zsh
+                          : embedded_completion_fish,
+          stdout);
     return CTL_OK;
 }

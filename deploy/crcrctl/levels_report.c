@@ -1,5 +1,5 @@
 /* `crcrctl levels`: who is ready for L3, who is not good enough to stay there, and what follows. */
-#include <jansson.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,11 +86,6 @@ static void row_fill(struct level_row *row, const struct levels_report *r,
                                        : NOT_READY;
 }
 
-static bool is_bad(const struct level_row *row)
-{
-    return row->state == BAD;
-}
-
 /* Who is to be demoted from now on: L3 that is bad, and L3 that is demoted and has had no job since
  * by which it could have recovered. *ret is the caller's. */
 static struct demotions *demotions_of(const struct levels_report *r)
@@ -99,7 +94,7 @@ static struct demotions *demotions_of(const struct levels_report *r)
     for (size_t i = 0; i < r->n; i++) {
         const struct level_row *row = &r->rows[i];
         struct buf CLEANUP(buf_clear) reason = BUF_INIT(REASON_MAX);
-        if (is_bad(row)) {
+        if (row->state == BAD) {
             level_reason(&row->verdict, &reason);
             demotions_add(d, row->entry->repo, buf_str(&reason),
                           row->demotion ? row->demotion->since_ms : r->now_ms);
@@ -223,36 +218,29 @@ static void put_text(const struct levels_report *r, struct buf *to)
 
 static void report_put_json(const struct levels_report *r, struct buf *to)
 {
-    buf_putc(to, '{');
-    json_put_time(to, "at", r->now_ms);
-    json_put_begin(to, "allowlist", '{');
-    json_put_text(to, "sha", str_of(r->past.sha));
-    json_put_text(to, "source", str_of(r->past.source));
-    json_put_text(to, "path", r->path);
+    put_json(to, "{allowlist:{sha:%s source:%s path:%.*s", r->past.sha, r->past.source,
+             STR_ARG(r->path));
     json_put_time(to, "fetched_at", r->past.fetched_ms);
     buf_putc(to, '}');
-    json_int(to, "ready_window_seconds", r->rules->ready_window_ms / 1000);
-    json_int(to, "demote_window_seconds", r->rules->demote_window_ms / 1000);
-    json_put_begin(to, "repos", '[');
+    json_put_time(to, "at", r->now_ms);
+    put_json(to, "ready_window_seconds:%" PRId64 " demote_window_seconds:%" PRId64 " repos:[",
+             r->rules->ready_window_ms / 1000, r->rules->demote_window_ms / 1000);
     for (size_t i = 0; i < r->n; i++) {
         const struct level_row *row = &r->rows[i];
-        int level = level_proposed(row->entry->level, &row->verdict);
-        json_put_begin(to, NULL, '{');
-        json_put_text(to, "repo", row->entry->repo);
-        json_put_text(to, "level", str_of(level_name(row->entry->level)));
+        const struct allowlist_entry *entry = row->entry;
+        int level = level_proposed(entry->level, &row->verdict);
+        put_json(to,
+                 "{repo:%.*s level:%s state:%s demoted_reason:%s line:%d proposed:%s device:%.*s "
+                 "nightly_jobs:%zu nightly_successful:%zu",
+                 STR_ARG(entry->repo), level_name(entry->level), states[row->state].name,
+                 row->demotion ? row->demotion->reason
+                 : row->by_pr  ? row->by_pr->reason
+                               : NULL,
+                 entry->line, level ? level_name(level) : NULL, STR_ARG(entry->device),
+                 row->self.jobs, row->self.successful);
         json_put_time(to, "level_since", row->since_ms);
-        json_put_text(to, "state", str_of(states[row->state].name));
         json_put_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
-        json_put_string(to, "demoted_reason",
-                        row->demotion ? row->demotion->reason
-                        : row->by_pr  ? row->by_pr->reason
-                                      : NULL);
         json_put_time(to, "measured_from", row->from_ms);
-        json_int(to, "line", row->entry->line);
-        json_put_string(to, "proposed", level ? level_name(level) : "");
-        json_put_text(to, "device", row->entry->device);
-        json_int(to, "nightly_jobs", (int64_t)row->self.jobs);
-        json_int(to, "nightly_successful", (int64_t)row->self.successful);
         json_put_begin(to, "criteria", '[');
         for (size_t k = 0; k < row->verdict.n; k++)
             level_criterion_to_json(&row->verdict.at[k], to);
@@ -273,7 +261,7 @@ static enum err put_pull_request(const struct levels_report *r, const char *repo
             row = &r->rows[i];
     if (!row)
         return why_set(why, ERR_REFUSE, "%s is not at L3 in the allowlist in force", repo);
-    if (!is_bad(row))
+    if (row->state != BAD)
         return why_set(why, ERR_REFUSE, "%s is not to be demoted: %s", repo,
                        states[row->state].text);
     struct str name = row->entry->repo;
@@ -379,11 +367,9 @@ static bool result_found(void *opaque, const struct record *record)
 /* What demotes besides the topic is only in the view. */
 static void ask_view(const struct ctl *ctl, struct levels_report *r)
 {
-    const struct redis_options options = ctl_redis(ctl);
     struct redis *redis = NULL;
-    struct why why = { "REDIS_ENDPOINT is not set" };
-    if (!options.endpoint || !*options.endpoint || redis_new(&redis, &options, &why) ||
-        prs_demoting_get(redis, &r->prs, &why))
+    struct why why;
+    if (ctl_redis(ctl, &redis, &why) || prs_demoting_get(redis, &r->prs, &why))
         ctl_say(ctl, "pull requests that demote are not known: %s", why.text);
     redis_free(redis);
 }
@@ -432,8 +418,7 @@ int verb_levels(struct ctl *ctl, const struct args *args)
             (args->json ? report_put_json : put_text)(&r, &text);
         const char *body = !err && args->pull_request ? strstr(text.ptr, "\n\n") : NULL;
         if (body && args->json)
-            ctl_json(json_pack("{s:s%, s:s}", "title", text.ptr, (size_t)(body - text.ptr), "body",
-                               body + 2));
+            put_json(NULL, "{title:%.*s body:%s}", (int)(body - text.ptr), text.ptr, body + 2);
         else
             (args->json || args->pull_request ? ctl_put : ctl_put_text)(&text);
     }

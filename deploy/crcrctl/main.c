@@ -20,13 +20,9 @@ static int verb_run(const struct verb *verb, int argc, char **argv)
     int code = topics_init(&ctl.topics, CTL_PREFIX, NULL) ? CTL_PROBLEM : CTL_OK;
     if (code == CTL_OK)
         code = args_parse(&ctl, verb, argc, argv, &args);
-    if (code == CTL_OK && verb->needs != NEEDS_NOTHING)
-        code = ctl_open(&ctl, &args);
-    if (code == CTL_OK && verb->needs != NEEDS_NOTHING)
+    if (code == CTL_OK && verb->needs != NEEDS_NOTHING && (code = ctl_open(&ctl, &args)) == CTL_OK)
         code = args_parse(&ctl, verb, argc, argv, &args);
-    if (code == CTL_OK && verb->needs == NEEDS_KAFKA)
-        code = ctl_needs_kafka(&ctl);
-    if (code == CTL_OK && verb->needs == NEEDS_KAFKA)
+    if (code == CTL_OK && verb->needs == NEEDS_KAFKA && (code = ctl_needs_kafka(&ctl)) == CTL_OK)
         code = delivery_complete(&ctl, verb, &args);
     if (code == CTL_OK)
         code = verb->run(&ctl, &args);

@@ -8,6 +8,9 @@
 #include "../../common/base/json_text.h"
 #include "../../common/base/mem.h"
 
+#define WIDE     180
+#define JSON_MAX (64u << 20)
+
 /* The character at i; *bad: a terminal must not get it. A byte that is no UTF-8 may be a control to
  * one that reads bytes (0x9b). */
 static struct str char_at(struct str text, size_t i, bool *bad)
@@ -92,6 +95,11 @@ size_t out_width(void)
     return size.ws_col ? size.ws_col : (size_t)columns;
 }
 
+bool out_narrow(void)
+{
+    return out_width() && out_width() < WIDE;
+}
+
 /* Bytes of what stands at i; *column: after it. A colour takes no column. */
 static size_t step(struct str line, size_t i, size_t *column)
 {
@@ -134,8 +142,49 @@ void put_wrapped(struct buf *to, struct str text, size_t column, size_t indent, 
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-void json_int(struct buf *to, const char *name, int64_t value)
+static void put_value(struct buf *to, const char *name, struct str type, va_list *args)
 {
-    json_put_name(to, name);
-    buf_put_number(to, value);
+    if (str_is(type, "s")) {
+        json_put_string(to, name, va_arg(*args, const char *));
+    } else if (str_is(type, ".*s")) {
+        int n = va_arg(*args, int);
+        const char *text = va_arg(*args, const char *);
+        json_put_text(to, name, n ? (struct str){ text, (size_t)n } : STR_NONE);
+    } else if (str_is(type, "i")) {
+        json_put_bool(to, name, va_arg(*args, int));
+    } else {
+        json_put_name(to, name);
+        buf_put_number(to, str_is(type, "d") ? va_arg(*args, int) : va_arg(*args, int64_t));
+    }
+}
+
+void put_json(struct buf *into, const char *members, ...)
+{
+    struct buf CLEANUP(buf_clear) line = BUF_INIT(JSON_MAX);
+    struct buf *to = into ? into : &line;
+    char name[64];
+    va_list args;
+    va_start(args, members);
+    for (const char *at = members; *at;) {
+        size_t len = strcspn(at, ":{}[] ");
+        if (!len) {
+            if (*at == '{')
+                json_put_begin(to, NULL, *at);
+            else if (*at != ' ')
+                buf_putc(to, *at);
+            at++;
+            continue;
+        }
+        FORMAT(name, "%.*s", (int)len, at);
+        at += len + strlen(":");
+        len = strcspn(at, " {}[]"); /* 0: a bracket */
+        if (len)
+            put_value(to, name, (struct str){ at + 1, len - 1 }, &args);
+        else
+            json_put_begin(to, name, *at++);
+        at += len;
+    }
+    va_end(args);
+    if (!into)
+        puts(line.ptr);
 }

@@ -25,8 +25,8 @@ void put_cell(struct buf *to, const char *text, size_t width);
 /* The columns of the terminal that stdout is, or COLUMNS if it does not know; 0: stdout is none,
  * and nothing is cut or broken. */
 size_t out_width(void);
-/* A terminal of fewer columns gets ids, dates and names cut short. */
-#define OUT_WIDE 180
+/* A terminal of few columns gets ids, dates and names cut short. */
+bool out_narrow(void);
 /* The first columns of a line, then "…" if there are more. Colours (CSI … m) take none, and all are
  * kept. width 0: all of it. */
 void put_fitted(struct buf *to, struct str line, size_t width);
@@ -37,7 +37,9 @@ void put_wrapped(struct buf *to, struct str text, size_t column, size_t indent, 
 #define COPY(to, from)  ((void)str_copy((to), sizeof(to), str_cut((from), sizeof(to) - 1)))
 #define FORMAT(to, ...) ((void)snprintf((to), sizeof(to), __VA_ARGS__))
 
-/* A number as a member of an object; unlike json_put.h's, negative ones, too. */
-void json_int(struct buf *to, const char *name, int64_t value);
+/* Appends what the format shows, as "{repo:%s checks:[{id:%" PRId64 "}]}"; it may leave brackets
+ * open. A text (%s, %.*s; none or empty: null), a number (%d, %zu, PRId64), true or false (%i).
+ * into NULL: prints it as a line. */
+void put_json(struct buf *into, const char *members, ...) PRINTF_LIKE(2, 3);
 
 #endif

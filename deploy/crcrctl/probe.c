@@ -296,17 +296,10 @@ void probe_json(const struct probe_facts *facts, const struct probe_line lines[P
 {
     static const char *const names[] = { "ok", "missing", "not_checked", "not_expected",
                                          "undecided" };
-    buf_putc(to, '{');
-    json_put_text(to, "repo", facts->repo);
-    json_put_bool(to, "something_to_do", probe_has_todo(lines));
-    json_put_begin(to, "checks", '[');
-    for (size_t i = 0; i < PROBE_LINES; i++) {
-        json_put_begin(to, NULL, '{');
-        json_put_text(to, "name", str_of(lines[i].name));
-        json_put_text(to, "state", str_of(names[lines[i].state]));
-        json_put_text(to, "text", str_of(lines[i].text));
-        json_put_string(to, "todo", lines[i].todo);
-        buf_putc(to, '}');
-    }
+    put_json(to, "{repo:%.*s something_to_do:%i checks:[", STR_ARG(facts->repo),
+             probe_has_todo(lines));
+    for (size_t i = 0; i < PROBE_LINES; i++)
+        put_json(to, "{name:%s state:%s text:%s todo:%s}", lines[i].name, names[lines[i].state],
+                 lines[i].text, lines[i].todo);
     buf_puts(to, "]}\n");
 }

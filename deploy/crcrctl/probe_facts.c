@@ -124,16 +124,12 @@ static void ask_github(const struct ctl *ctl, struct probe_facts *f)
 /* The newest check run of the newest job that has one. *prs: by whom others are demoted. */
 static void ask_view(const struct ctl *ctl, struct probe_facts *f, struct demotions **prs)
 {
-    const struct redis_options options = ctl_redis(ctl);
     struct job_list CLEANUP(job_list_clear) jobs = { NULL, 0 };
     const struct allowlist_entry *entry = allowlist_find(f->list, f->repo);
     struct redis *redis = NULL;
     struct why why;
-    if (!options.endpoint || !*options.endpoint) {
-        FORMAT(f->check_text, "not looked at: REDIS_ENDPOINT is not set");
-        return;
-    }
-    enum err err = redis_new(&redis, &options, &why);
+    enum err err = ctl_redis(ctl, &redis, &why);
+    f->check = err == ERR_STOP ? PROBE_NOT_ASKED : PROBE_NO_ANSWER;
     if (!err)
         err = prs_demoting_get(redis, prs, &why);
     if (!f->demotion && entry && entry->level == 3)
@@ -158,8 +154,9 @@ static void ask_view(const struct ctl *ctl, struct probe_facts *f, struct demoti
                    (long long)job->pr_number);
     }
     redis_free(redis);
-    f->check = !err ? PROBE_ANSWERED : PROBE_NO_ANSWER;
-    if (err)
+    if (!err)
+        f->check = PROBE_ANSWERED;
+    else
         FORMAT(f->check_text, "not looked at: %.350s", why.text);
 }
 

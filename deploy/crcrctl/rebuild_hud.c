@@ -1,9 +1,9 @@
 #include <inttypes.h>
-#include <jansson.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/view/epoch.h"
 #include "audit.h"
+#include "out.h"
 
 #define ASK_MS    200
 /* A reporter looks at the epoch every second; another takes over when a lease ran out. */
@@ -16,9 +16,8 @@ static bool is_running(const struct view_rebuild *rebuild)
 
 static void json_print(const struct view_rebuild *r)
 {
-    ctl_json(json_pack("{s:b, s:b, s:s, s:I, s:I}", "consistent", r->consistent, "running",
-                       is_running(r), "phase", r->phase, "done", (json_int_t)r->done, "total",
-                       (json_int_t)r->total));
+    put_json(NULL, "{consistent:%i running:%i phase:%s done:%" PRId64 " total:%" PRId64 "}",
+             r->consistent, is_running(r), r->phase, r->done, r->total);
 }
 
 /* Until deadline_ms (monotonic); looks at least once. Redis may be unavailable for a while in
@@ -50,20 +49,17 @@ static int rebuild_follow(struct ctl *ctl, struct redis *redis, int64_t deadline
     progress_end();
     if (err)
         return ctl_fail(ctl, err, &why);
-    if (json) {
+    if (json)
         json_print(&rebuild);
-        return rebuild.consistent ? CTL_OK : CTL_PROBLEM;
-    }
-    if (rebuild.consistent) {
+    else if (rebuild.consistent)
         printf("the view is consistent: %" PRId64 " records were read for that\n", rebuild.done);
-        return CTL_OK;
-    }
-    ctl_say(
-        ctl,
-        "not consistent yet (%s, %" PRId64 " of %" PRId64
-        " records); it goes on without this program; `crcrctl rebuild-hud --status` looks again",
-        is_running(&rebuild) ? rebuild.phase : "nobody rebuilds it", rebuild.done, rebuild.total);
-    return CTL_PROBLEM;
+    else
+        ctl_say(ctl,
+                "not consistent yet (%s, %" PRId64 " of %" PRId64 " records); it goes on without "
+                "this program; `crcrctl rebuild-hud --status` looks again",
+                is_running(&rebuild) ? rebuild.phase : "nobody rebuilds it", rebuild.done,
+                rebuild.total);
+    return rebuild.consistent ? CTL_OK : CTL_PROBLEM;
 }
 
 /* One that is under way is left alone. */
@@ -94,15 +90,14 @@ static int drop(struct ctl *ctl, const struct args *args, struct redis *redis)
 
 int verb_rebuild_hud(struct ctl *ctl, const struct args *args)
 {
-    const struct redis_options options = ctl_redis(ctl);
     struct redis *redis;
     struct why why;
     int code = CTL_OK;
-    if (!options.endpoint)
+    if (!config_text(ctl->config, "REDIS_ENDPOINT"))
         return ctl_bad(ctl, "REDIS_ENDPOINT", "", "the host:port of the relay's Redis");
     if (!args->status && (code = ctl_needs_kafka(ctl)) != CTL_OK) /* for the topic audit */
         return code;
-    enum err err = redis_new(&redis, &options, &why);
+    enum err err = ctl_redis(ctl, &redis, &why);
     if (err)
         return ctl_fail(ctl, err, &why);
     ctl_catch_signals();

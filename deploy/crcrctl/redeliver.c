@@ -8,7 +8,6 @@
 #include "redeliver.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 
 #include "../../common/base/clock.h"
@@ -146,11 +145,11 @@ static enum err payload_publish(struct redeliver *r, struct delivery *one, struc
     one->state = DELIVERY_PUBLISHED;
     progress_end();
     if (r->args->json) {
-        struct str action = event.action.ptr ? event.action : STR_LIT("");
-        ctl_json(json_pack("{s:s%, s:s, s:s%, s:s%, s:s?, s:i, s:I}", "delivery", one->guid.ptr,
-                           one->guid.len, "event", event_kind_name(one->kind), "action", action.ptr,
-                           action.len, "key", key.ptr, key.len, "topic", at.topic, "partition",
-                           (int)at.partition, "offset", (json_int_t)at.offset));
+        put_json(NULL,
+                 "{delivery:%.*s event:%s action:%.*s key:%s topic:%s partition:%d offset:%" PRId64
+                 "}",
+                 STR_ARG(one->guid), event_kind_name(one->kind), STR_ARG(event.action), key.ptr,
+                 at.topic, (int)at.partition, at.offset);
         return OK;
     }
     clean_printf(&line, "%s %.*s  %s%s%.*s  %s", r->args->dry_run ? "would publish" : "published",
@@ -255,23 +254,6 @@ int64_t redeliver_loop_end(struct redeliver_loop *loop, enum err err, size_t fai
 
 /* ---- the verb ------------------------------------------------------------------------------- */
 
-static void sum_json(const struct deliveries *found, bool dry_run)
-{
-    static const char *const names[DELIVERY_STATES] = {
-        [DELIVERY_MISSING] = "not_looked_at", [DELIVERY_DELIVERED] = "delivered",
-        [DELIVERY_PENDING] = "pending",       [DELIVERY_STORED] = "already_here",
-        [DELIVERY_PUBLISHED] = "published",   [DELIVERY_SKIPPED] = "skipped",
-        [DELIVERY_FAILED] = "failed",
-    };
-    json_t *sum =
-        json_pack("{s:I, s:b}", "attempts", (json_int_t)found->attempts, "dry_run", (int)dry_run);
-    for (int i = 0; i < DELIVERY_STATES; i++)
-        json_object_set_new(
-            sum, names[i],
-            json_integer((json_int_t)deliveries_count(found, (enum delivery_state)i)));
-    ctl_json(sum);
-}
-
 /* One round, and one line of what it came to. */
 static int once(struct redeliver *r, enum err *err, size_t *failed)
 {
@@ -290,7 +272,15 @@ static int once(struct redeliver *r, enum err *err, size_t *failed)
     *failed = deliveries_count(&found, DELIVERY_FAILED);
     deliveries_sum(&found, r->args->dry_run, &sum);
     if (r->args->json)
-        sum_json(&found, r->args->dry_run);
+        put_json(NULL,
+                 "{attempts:%zu dry_run:%i not_looked_at:%zu delivered:%zu pending:%zu "
+                 "already_here:%zu published:%zu skipped:%zu failed:%zu}",
+                 found.attempts, r->args->dry_run, deliveries_count(&found, DELIVERY_MISSING),
+                 deliveries_count(&found, DELIVERY_DELIVERED),
+                 deliveries_count(&found, DELIVERY_PENDING),
+                 deliveries_count(&found, DELIVERY_STORED),
+                 deliveries_count(&found, DELIVERY_PUBLISHED),
+                 deliveries_count(&found, DELIVERY_SKIPPED), *failed);
     else
         printf("%s\n", sum.ptr);
     fflush(stdout);

@@ -1,12 +1,12 @@
 #include "replay.h"
 
-#include <jansson.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../common/base/clock.h"
 #include "../../common/crypto/hmac.h"
 #include "audit.h"
+#include "out.h"
 #include "scan.h"
 #include "summary.h"
 
@@ -167,8 +167,8 @@ static int replay_report(const struct replaying *r)
     const struct args *a = r->args;
     size_t left = r->todo > r->done ? r->todo - r->done : 0;
     if (a->json)
-        ctl_json(json_pack("{s:I, s:I, s:s, s:b}", "replayed", (json_int_t)r->done, "left",
-                           (json_int_t)left, "id", r->id, "dry_run", a->dry_run));
+        put_json(NULL, "{replayed:%zu left:%zu id:%s dry_run:%i}", r->done, left, r->id,
+                 a->dry_run);
     else if (a->dry_run)
         printf("%zu would be replayed; nothing was written\n", r->done);
     else

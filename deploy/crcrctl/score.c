@@ -1,7 +1,5 @@
 /* `crcrctl score`: the scorecard of a compute platform. */
 
-#include <jansson.h>
-
 #include "../../common/base/clock.h"
 #include "out.h"
 #include "scan.h"
@@ -55,30 +53,17 @@ static void card_put_json(const struct scorecard *card, struct buf *to)
 {
     struct score_sum sum;
     scorecard_sum(card, &sum);
-    buf_putc(to, '{');
-    json_put_text(to, "platform", str_of(card->platform));
-    json_put_string(to, "release", card->release);
-    json_put_string(to, "repo", card->repo);
-    json_int(to, "total", sum.total);
-    json_int(to, "of", SCORE_TOTAL);
-    json_int(to, "p0_missing", sum.p0_missing);
-    json_put_string(to, "grade", grade_name(sum.grade));
-    json_put_string(to, "documented", grade_name(card->documented));
-    json_put_string(to, "previous", card->previous ? grade_name(card->previous) : "");
-    json_put_string(to, "next", grade_name(sum.next));
-    json_put_begin(to, "items", '[');
+    put_json(to,
+             "{platform:%s release:%s repo:%s total:%d of:%d p0_missing:%d grade:%s documented:%s "
+             "previous:%s next:%s items:[",
+             card->platform, card->release, card->repo, sum.total, SCORE_TOTAL, sum.p0_missing,
+             grade_name(sum.grade), grade_name(card->documented),
+             card->previous ? grade_name(card->previous) : NULL, grade_name(sum.next));
     for (int i = 0; i < SCORE_ITEMS; i++) {
         const struct score_item *item = &card->at[i];
-        json_put_begin(to, NULL, '{');
-        json_put_text(to, "name", str_of(score_rules[i].name));
-        json_int(to, "score", item->score);
-        json_int(to, "max", score_rules[i].max);
-        json_put_bool(to, "p0", score_rules[i].p0);
-        json_put_bool(to, "measured", item->measured);
-        json_put_string(to, "evidence", item->evidence);
-        json_put_string(to, "date", item->date);
-        json_put_string(to, "note", item->note);
-        buf_putc(to, '}');
+        put_json(to, "{name:%s score:%d max:%d p0:%i measured:%i evidence:%s date:%s note:%s}",
+                 score_rules[i].name, item->score, score_rules[i].max, score_rules[i].p0,
+                 item->measured, item->evidence, item->date, item->note);
     }
     buf_puts(to, "]}\n");
 }
@@ -110,8 +95,8 @@ int verb_score(struct ctl *ctl, const struct args *args)
                        "one of FILE and --items");
     for (int i = 0; args->items && i < SCORE_ITEMS; i++) {
         if (args->json)
-            ctl_json(json_pack("{s:s, s:i, s:b}", "name", score_rules[i].name, "max",
-                               score_rules[i].max, "p0", (int)score_rules[i].p0));
+            put_json(NULL, "{name:%s max:%d p0:%i}", score_rules[i].name, score_rules[i].max,
+                     score_rules[i].p0);
         else
             printf("%-28s  0 to %2d%s\n", score_rules[i].name, score_rules[i].max,
                    score_rules[i].p0 ? "  P0" : "");

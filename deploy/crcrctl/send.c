@@ -1,5 +1,6 @@
 #include "send.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -69,13 +70,12 @@ static int post_and_print(const struct ctl *ctl, const char *user_agent, const s
         ctl_say(ctl, "no answer from %s: %.*s: is crcr-ingest running there?", url,
                 STR_ARG(buf_str(&clean)));
     } else {
-        double ms = (double)answer.micros / 1000.0;
         code = answer.status / 100 == 2 ? CTL_OK : CTL_PROBLEM;
         if (args->json)
-            ctl_json(json_pack("{s:i, s:f, s:s?, s:s}", "status", answer.status, "ms", ms,
-                               "delivery", delivery, "answer", buf_str(&clean).ptr));
+            put_json(NULL, "{status:%d ms:%" PRId64 " delivery:%s answer:%s}", answer.status,
+                     answer.micros / 1000, delivery, buf_str(&clean).ptr);
         else
-            printf("%d in %.1f ms  %s%s  %.*s\n", answer.status, ms,
+            printf("%d in %.1f ms  %s%s  %.*s\n", answer.status, (double)answer.micros / 1000.0,
                    delivery ? "delivery " : "callback", delivery ? delivery : "",
                    STR_ARG(buf_str(&clean)));
     }
@@ -122,32 +122,23 @@ int verb_send_webhook(struct ctl *ctl, const struct args *args)
 
 /* ---- send-callback -------------------------------------------------------------------------- */
 
-static void member_put(json_t *to, const char *name, const char *value)
-{
-    if (value)
-        json_object_set_new(to, name, json_string(value));
-}
-
 /* The file is a client_payload: the workflow is put in. */
 static enum err workflow_add(const struct args *a, struct buf *body, struct why *why)
 {
     struct why fault = { "" };
     json_t *root = json_document(buf_str(body), &fault);
-    json_t *workflow = json_pack("{s:s, s:s}", "schema_version", "1", "status", a->state);
+    const char *conclusion = a->conclusion                        ? a->conclusion
+                             : strcmp(a->state, "completed") == 0 ? "success"
+                                                                  : NULL;
     char *CLEANUP(mem_free_char) text = NULL;
     if (!json_is_object(root)) {
         json_decref(root);
-        json_decref(workflow);
         return why_set(why, ERR_REFUSE, "%s: not a JSON object: %s", a->names[0], fault.text);
     }
-    member_put(workflow, "name", a->workflow ? a->workflow : "crcrctl");
-    member_put(workflow, "job_name", a->job);
-    member_put(workflow, "run_id", a->run_id ? a->run_id : "1");
-    member_put(workflow, "run_attempt", a->run_attempt);
-    member_put(workflow, "conclusion",
-               a->conclusion                        ? a->conclusion
-               : strcmp(a->state, "completed") == 0 ? "success"
-                                                    : NULL);
+    json_t *workflow = json_pack("{s:s, s:s, s:s, s:s, s:s*, s:s*, s:s*}", "schema_version", "1",
+                                 "status", a->state, "name", a->workflow ? a->workflow : "crcrctl",
+                                 "run_id", a->run_id ? a->run_id : "1", "job_name", a->job,
+                                 "run_attempt", a->run_attempt, "conclusion", conclusion);
     json_object_set_new(root, "workflow", workflow);
     text = json_dumps(root, JSON_COMPACT);
     json_decref(root);

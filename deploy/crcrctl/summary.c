@@ -345,16 +345,15 @@ void summary_json(struct buf *to, const struct summary *s)
     json_put_begin(to, NULL, '{');
     json_put_time(to, "at", s->at_ms);
     json_known(to, "topic", s->topic_name);
-    json_int(to, "partition", s->partition);
-    json_int(to, "offset", s->offset);
+    put_json(to, "partition:%d offset:%" PRId64, (int)s->partition, s->offset);
     json_known(to, "delivery", s->delivery);
     json_known(to, "event", s->event);
     if (s->pr)
-        json_int(to, "pr", s->pr);
+        put_json(to, "pr:%" PRId64, s->pr);
     json_known(to, "head_sha", s->head_sha);
     repos_json(to, str_of(s->repos));
     if (s->tier)
-        json_int(to, "tier", s->tier);
+        put_json(to, "tier:%d", s->tier);
     json_known(to, "kind", s->kind);
     json_known(to, "outcome", s->outcome);
     json_known(to, "detail", s->detail);

@@ -49,7 +49,7 @@ enum summary_shows {
     SUMMARY_DATE = 1,     /* when lines may be days apart */
     SUMMARY_DELIVERY = 2, /* when lines may be of several deliveries */
     SUMMARY_COLOR = 4,
-    SUMMARY_NARROW = 8, /* for less than OUT_WIDE columns */
+    SUMMARY_NARROW = 8, /* for few columns */
 };
 /* One readable line without a newline. */
 void summary_line(struct buf *to, const struct summary *s, unsigned shows);

@@ -59,20 +59,12 @@ static void print_held(void *opaque)
     sort_held(a);
     progress_end();
     for (size_t i = 0; i < a->n_held; i++) {
-        puts(a->held[i].text);
+        ctl_put_line(str_of(a->held[i].text), a->json);
         free(a->held[i].text);
     }
     a->n_held = 0;
     a->holds = !a->scan.follow;
     fflush(stdout);
-}
-
-static void line_put(struct buf *to, const struct tail *tail, const struct summary *s)
-{
-    struct buf CLEANUP(buf_clear) line = BUF_INIT(LINE_MAX);
-    size_t width = out_width();
-    summary_line(&line, s, tail->shows | (width && width < OUT_WIDE ? SUMMARY_NARROW : 0));
-    put_fitted(to, buf_str(&line), width);
 }
 
 static bool record_print(void *opaque, const struct record *record)
@@ -87,9 +79,9 @@ static bool record_print(void *opaque, const struct record *record)
     if (tail->json)
         summary_json(&line, &s);
     else
-        line_put(&line, tail, &s);
+        summary_line(&line, &s, tail->shows | (out_narrow() ? SUMMARY_NARROW : 0));
     if (!tail->holds) {
-        printf("%.*s\n", STR_ARG(buf_str(&line)));
+        ctl_put_line(buf_str(&line), tail->json);
         return !ferror(stdout);
     }
     if (tail->last && tail->n_held == 2 * tail->last)

@@ -1,8 +1,8 @@
-#include <jansson.h>
 #include <stdlib.h>
 
 #include "../../common/base/mem.h"
 #include "../../common/io/topic_admin.h"
+#include "out.h"
 #include "verbs.h"
 
 #define TIMEOUT_MS 20000 /* a broker that has just started lists new topics late */
@@ -22,12 +22,12 @@ static int difference_print(const struct topic_specs *specs, const char *prefix,
     size_t differ = 0, missing = 0;
     for (size_t i = 0; i < specs->n; i++) {
         const struct topic_report *r = &reports[i];
+        char name[256];
+        FORMAT(name, "%s%s", prefix, specs->at[i].name);
         if (json)
-            ctl_json(json_pack("{s:s+, s:s, s:s}", "topic", prefix, specs->at[i].name, "state",
-                               names[r->state], "detail", r->detail));
+            put_json(NULL, "{topic:%s state:%s detail:%s}", name, names[r->state], r->detail);
         else
-            printf("%-8s %s%s%s%s\n", names[r->state], prefix, specs->at[i].name,
-                   *r->detail ? ": " : "", r->detail);
+            printf("%-8s %s%s%s\n", names[r->state], name, *r->detail ? ": " : "", r->detail);
         differ += r->state == TOPIC_STATE_DIFFERS;
         missing += r->state == TOPIC_STATE_MISSING;
     }

@@ -44,17 +44,12 @@ static void state_put(struct view *v, const char *repo, const char *what, const 
     struct buf *to = &v->states;
     if (known)
         known_failure_put(&sentence, known);
-    if (!v->json) {
+    if (!v->json)
         clean_printf(to, "  %s  %s  %s%s%.*s\n", repo, what, state, known ? ": " : "",
                      STR_ARG(buf_str(&sentence)));
-        return;
-    }
-    json_put_begin(to, NULL, '{');
-    json_put_text(to, "repo", str_of(repo));
-    json_put_text(to, "what", str_of(what));
-    json_put_text(to, "state", str_of(state));
-    json_put_text(to, "known", known ? buf_str(&sentence) : STR_NONE);
-    buf_putc(to, '}');
+    else
+        put_json(to, "{repo:%s what:%s state:%s known:%.*s}", repo, what, state,
+                 STR_ARG(buf_str(&sentence)));
 }
 
 /* The check runs of one name on a commit whose slot begins with start. */
@@ -71,16 +66,12 @@ static enum err checks_put(struct view *v, struct str sha, const char *name, con
             continue;
         v->ids = mem_resize(v->ids, v->n_ids + 1, sizeof(*v->ids));
         v->ids[v->n_ids++] = sent->id;
-        if (!v->json) {
+        if (!v->json)
             clean_printf(&v->checks, "  %s  %s  id %" PRId64 "\n", name,
                          sent->completed ? "completed" : "open", sent->id);
-            continue;
-        }
-        json_put_begin(&v->checks, NULL, '{');
-        json_put_text(&v->checks, "name", str_of(name));
-        json_int(&v->checks, "id", sent->id);
-        json_put_bool(&v->checks, "completed", sent->completed);
-        buf_putc(&v->checks, '}');
+        else
+            put_json(&v->checks, "{name:%s id:%" PRId64 " completed:%i}", name, sent->id,
+                     sent->completed);
     }
     return err;
 }
@@ -105,16 +96,12 @@ static enum err dispatches_put(struct view *v, struct str delivery)
             err = comment_sent_get(v->redis, all[i].pr, str_of(all[i].repo), &sent, v->why);
         if (err || !sent.known || !sent.id)
             continue;
-        if (!v->json) {
+        if (!v->json)
             clean_printf(&v->comments, "  %s  #%" PRId64 "  id %" PRId64 "\n", all[i].repo,
                          all[i].pr, sent.id);
-            continue;
-        }
-        json_put_begin(&v->comments, NULL, '{');
-        json_put_text(&v->comments, "repo", str_of(all[i].repo));
-        json_int(&v->comments, "pr", all[i].pr);
-        json_int(&v->comments, "id", sent.id);
-        buf_putc(&v->comments, '}');
+        else
+            put_json(&v->comments, "{repo:%s pr:%" PRId64 " id:%" PRId64 "}", all[i].repo,
+                     all[i].pr, sent.id);
     }
     free(all);
     return err;
@@ -152,8 +139,7 @@ static enum err jobs_put(struct view *v, struct str delivery)
 static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
                      const struct args *args)
 {
-    const struct redis_options options = ctl_redis(ctl);
-    struct why why = { "REDIS_ENDPOINT is not set" };
+    struct why why;
     bool json = args->json;
     struct view v = { .json = json, .repo = str_of(args->repo), .why = &why };
     const struct {
@@ -164,11 +150,9 @@ static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
         { "check_runs", "check runs at GitHub\n", "check runs at GitHub: none\n", &v.checks },
         { "comments", "on-call comments at GitHub\n", "", &v.comments },
     };
-    enum err err = ERR_STOP;
     for (size_t i = 0; i < 3; i++)
         buf_init(parts[i].text, TEXT_MAX);
-    if (options.endpoint && *options.endpoint)
-        err = redis_new(&v.redis, &options, &why);
+    enum err err = ctl_redis(ctl, &v.redis, &why);
     if (!err)
         err = dispatches_put(&v, delivery);
     if (!err)
@@ -195,19 +179,16 @@ static void put_view(struct buf *to, const struct ctl *ctl, struct str delivery,
 static const char *step_name(const struct summary *s)
 {
     static const char *const names[TOPIC_COUNT] = {
-        [TOPIC_EVENTS] = "published",     [TOPIC_DISPATCH_L1] = "routed",
-        [TOPIC_DISPATCH_L2] = "routed",   [TOPIC_DISPATCH_L3] = "routed",
-        [TOPIC_DISPATCH_L4] = "routed",   [TOPIC_DELAY_10S] = "delayed",
-        [TOPIC_DELAY_1M] = "delayed",     [TOPIC_DELAY_10M] = "delayed",
-        [TOPIC_DELAY_1H] = "delayed",     [TOPIC_RDELAY_1M] = "delayed",
-        [TOPIC_RDELAY_10M] = "delayed",   [TOPIC_RDELAY_1H] = "delayed",
-        [TOPIC_DISPATCHES] = "dispatch",  [TOPIC_CALLBACKS] = "callback",
-        [TOPIC_RECONCILE] = "check runs", [TOPIC_RESULTS] = "result",
-        [TOPIC_ALLOWLIST] = "allowlist",  [TOPIC_DLQ] = "parked",
+        [TOPIC_EVENTS] = "published",   [TOPIC_DISPATCHES] = "dispatch",
+        [TOPIC_CALLBACKS] = "callback", [TOPIC_RECONCILE] = "check runs",
+        [TOPIC_RESULTS] = "result",     [TOPIC_ALLOWLIST] = "allowlist",
+        [TOPIC_DLQ] = "parked",
     };
     if (s->topic == TOPIC_DLQ && !str_is(str_of(s->outcome), "parked"))
         return "resolved";
-    return s->topic == TOPIC_COUNT ? s->topic_name : names[s->topic];
+    if (topic_is_delay(s->topic))
+        return "delayed";
+    return s->topic == TOPIC_COUNT ? s->topic_name : names[s->topic] ? names[s->topic] : "routed";
 }
 
 static void put_step(struct buf *to, const struct summary *s, int64_t before_ms)
@@ -284,24 +265,15 @@ static void delivery_put_json(struct buf *to, const struct timeline *t, size_t f
 {
     struct downstream_state *all;
     size_t n = timeline_states(t, first, end, clock_wall_ms(), &all);
-    buf_putc(to, '{');
-    json_put_text(to, "delivery", str_of(t->steps[first].delivery));
-    json_int(to, "received_ms", event_of(t, first, end)->received_ms);
-    json_put_begin(to, "steps", '[');
+    put_json(to, "{delivery:%s received_ms:%" PRId64 " steps:[", t->steps[first].delivery,
+             event_of(t, first, end)->received_ms);
     for (size_t i = first; i < end; i++)
         summary_json(to, &t->steps[i]);
-    buf_putc(to, ']');
-    json_put_begin(to, "downstreams", '[');
-    for (size_t i = 0; i < n; i++) {
-        if (!repos_have(all[i].repo, repo))
-            continue;
-        json_put_begin(to, NULL, '{');
-        json_put_text(to, "repo", all[i].repo);
-        json_int(to, "tier", all[i].tier);
-        json_put_text(to, "state", str_of(all[i].state));
-        json_put_text(to, "why", str_of(all[i].why));
-        buf_putc(to, '}');
-    }
+    put_json(to, "] downstreams:[");
+    for (size_t i = 0; i < n; i++)
+        if (repos_have(all[i].repo, repo))
+            put_json(to, "{repo:%.*s tier:%d state:%s why:%s}", STR_ARG(all[i].repo), all[i].tier,
+                     all[i].state, all[i].why);
     buf_putc(to, ']');
     free(all);
 }
@@ -351,12 +323,11 @@ static int timeline_print(const struct ctl *ctl, const struct args *args, const 
 /* When the delivery came, as far as Redis knows; 0: it does not. */
 static int64_t came_ms(const struct ctl *ctl, struct str delivery)
 {
-    const struct redis_options options = ctl_redis(ctl);
     struct redis *redis = NULL;
     struct dispatch_view *one = NULL;
     struct why why;
     size_t n = 0;
-    if (options.endpoint && *options.endpoint && !redis_new(&redis, &options, &why))
+    if (!ctl_redis(ctl, &redis, &why))
         (void)!dispatches_of_delivery(redis, delivery, 1, &one, &n, &why);
     int64_t ms = n ? one->received_ms : 0;
     free(one);

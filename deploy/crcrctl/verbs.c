@@ -14,10 +14,6 @@
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
-#define NONE                                                                                       \
-    {                                                                                              \
-        .name = NULL                                                                               \
-    }
 #define MANY 1000
 
 /* Options that several verbs have. */
@@ -46,7 +42,7 @@ const struct option_row common_options[] = {
         .value = "HOST:PORT"),
     OPT("redis", TEXT, redis, "where Redis is, in place of REDIS_ENDPOINT", .value = "HOST:PORT"),
     OPT("context", CONTEXT, context, "all settings from that context, none from the environment"),
-    NONE,
+    { 0 },
 };
 
 const struct verb verbs[] = {
@@ -257,13 +253,13 @@ const struct verb verbs[] = {
     VERB("config", config, NOTHING, "", 0, 0, "the table of all settings", NULL, NULL, JSON,
          OPT("markdown", FLAG, markdown, "as Markdown")),
     VERB("manual", manual, NOTHING, "", 0, 0, "this help as a manual page",
-         "crcrctl manual | man -l -", NULL, NONE),
+         "crcrctl manual | man -l -", NULL, { 0 }),
     VERB("completion", completion, NOTHING, "[" SHELLS "]", 0, 1, "completion for a shell",
          "Of verbs, options, topics and groups. bash: source <(crcrctl completion bash); zsh: the "
          "same with zsh, after compinit; fish: crcrctl completion fish | source",
-         NULL, NONE),
+         NULL, { 0 }),
     VERB("help", help, NOTHING, "[VERB]", 0, 2, "this list, or all of one verb",
-         "The same as --help, and --help after a verb.", NULL, NONE),
+         "The same as --help, and --help after a verb.", NULL, { 0 }),
     VERB("version", version, NOTHING, "", 0, 0, "the version of this program", NULL, NULL, JSON),
 };
 const size_t n_verbs = sizeof(verbs) / sizeof(*verbs);
