@@ -10,27 +10,26 @@
 
 #define RATE_MAX 10000
 
-/* What each type is called in --help, and what an error says is accepted. */
+/* What each type is called in --help and, where words have it, how their row begins; what an error
+ * says is accepted; and what it calls such a word. */
 static const struct {
-    const char *value, *accepted;
+    const char *value, *accepted, *word;
 } types[] = {
-    [OPTION_FLAG] = { "", "" },
-    [OPTION_TEXT] = { "TEXT", "a text" },
-    [OPTION_CHOICE] = { "", "" }, /* its row has both */
-    [OPTION_REPO] = { "OWNER/REPO", "OWNER/REPO" },
-    [OPTION_DELIVERY] = { "ID", "1 to 64 letters, digits or hyphens" },
-    [OPTION_TOPIC] = { "TOPIC", "events, dispatch.l1 … dispatch.l4, delay.10s … delay.1h, "
-                                "rdelay.1m … rdelay.1h, dispatches, callbacks, reconcile, results, "
-                                "allowlist, dlq, audit" },
-    [OPTION_GROUP] = { "GROUP", "crcr-router, crcr-l1 … crcr-l4, crcr-delay, crcr-fold, "
-                                "crcr-reconcile, crcr-forward" },
-    [OPTION_CONTEXT] = { "NAME", "a name of `crcrctl context`" },
-    [OPTION_POSITION] = { "PARTITION@OFFSET", "PARTITION@OFFSET as `dlq list` shows it" },
-    [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z, after 1970" },
-    [OPTION_DURATION] = { "DURATION", "a time such as 45s, 5m, 2h or 3d" },
-    [OPTION_NUMBER] = { "N", "a number" },
-    [OPTION_RATE] = { "N/s", "a number a second, such as 5 or 5/s, at most 10000" },
-    [OPTION_PERCENT] = { "PERCENT", "a percentage from 0 to 100, such as 90 or 0.5" },
+    [OPTION_FLAG] = { "", "", NULL },
+    [OPTION_TEXT] = { "TEXT", "a text", "argument" },
+    [OPTION_CHOICE] = { SHELLS, "", "shell" }, /* "": all names */
+    [OPTION_REPO] = { "OWNER/REPO", "OWNER/REPO", "repository" },
+    [OPTION_DELIVERY] = { "DELIVERY", "1 to 64 letters, digits or hyphens", "delivery" },
+    [OPTION_TOPIC] = { "TOPIC", "", "topic" },
+    [OPTION_GROUP] = { "GROUP", "", "group" },
+    [OPTION_CONTEXT] = { "NAME", "a name of `crcrctl context`", NULL },
+    [OPTION_POSITION] = { "PARTITION@OFFSET", "PARTITION@OFFSET as `dlq list` shows it",
+                          "position" },
+    [OPTION_TIME] = { "TIME", "10m, 2h, 3d (ago) or 2026-11-21T03:20:00Z, after 1970", NULL },
+    [OPTION_DURATION] = { "DURATION", "a time such as 45s, 5m, 2h or 3d", NULL },
+    [OPTION_NUMBER] = { "N", "a number", NULL },
+    [OPTION_RATE] = { "N/s", "a number a second, such as 5 or 5/s, at most 10000", NULL },
+    [OPTION_PERCENT] = { "PERCENT", "a percentage from 0 to 100, such as 90 or 0.5", NULL },
 };
 
 const char *option_value(const struct option_row *row)
@@ -38,31 +37,13 @@ const char *option_value(const struct option_row *row)
     return row->value ? row->value : types[row->type].value;
 }
 
-/* What a verb's other words are, by how its row begins with them. */
-static const struct {
-    const char *word, *name; /* name: for an error */
-    enum option_type type;
-} kinds[] = {
-    { "TOPIC", "topic", OPTION_TOPIC },
-    { "GROUP", "group", OPTION_GROUP },
-    { "DELIVERY", "delivery", OPTION_DELIVERY },
-    { "OWNER/REPO", "repository", OPTION_REPO },
-    { "PARTITION@OFFSET", "position", OPTION_POSITION },
-    { SHELLS, "shell", OPTION_CHOICE },
-    { "", "argument", OPTION_TEXT }, /* all else */
-};
-
-static size_t words_of(const struct verb *verb)
-{
-    size_t i = 0;
-    while (!str_starts(str_of(verb->arguments + (*verb->arguments == '[')), kinds[i].word))
-        i++;
-    return i;
-}
-
 enum option_type verb_words(const struct verb *verb)
 {
-    return kinds[words_of(verb)].type;
+    struct str row = str_of(verb->arguments + (*verb->arguments == '['));
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+        if (types[i].word && str_starts(row, types[i].value))
+            return (enum option_type)i;
+    return OPTION_TEXT;
 }
 
 const struct option_row *verb_option(const struct verb *verb, size_t i)
@@ -191,16 +172,20 @@ static bool value_take(const struct ctl *ctl, const struct option_row *row, cons
 static int value_bad(const struct ctl *ctl, const char *what, const struct option_row *row,
                      const char *text)
 {
-    struct buf CLEANUP(buf_clear) accepted = BUF_INIT(1000), names = BUF_INIT(1000);
+    struct buf CLEANUP(buf_clear) accepted = BUF_INIT(4000), names = BUF_INIT(4000);
+    names_of_values(&names, row->type, row->value);
+    struct str rest = buf_str(&names), name;
     if (row->type == OPTION_NUMBER)
         buf_printf(&accepted, "a number from 1 to %lld", (long long)row->max);
     else
-        buf_puts(&accepted, row->type == OPTION_CHOICE ? row->value : types[row->type].accepted);
+        buf_puts(&accepted, types[row->type].accepted);
+    const char *comma = row->type == OPTION_CHOICE ? "|" : ", ";
+    while (!*types[row->type].accepted && str_split(&rest, '\n', &name))
+        buf_printf(&accepted, "%s%.*s", accepted.len ? comma : "", STR_ARG(name));
     if (row->type == OPTION_DURATION && row->max)
         buf_printf(&accepted, ", at most %lldd", (long long)row->max / 86400000);
     if (row->type == OPTION_TOPIC && !row->name)
         buf_puts(&accepted, " or all");
-    names_of_values(&names, row->type, row->value);
     suggest(&accepted, text, buf_str(&names));
     return ctl_bad(ctl, what, text, accepted.ptr);
 }
@@ -220,9 +205,8 @@ const struct verb *args_verb(int argc, char **argv, int *words)
 /* getopt_long takes "--token" for --token-file, whose value is shown when it is no file. */
 static bool is_whole(const char *word, const char *name)
 {
-    struct str rest = str_of(word);
-    return str_starts(rest, "--") && str_starts(rest = str_from(rest, 2), name) &&
-           (rest.len == strlen(name) || rest.ptr[strlen(name)] == '=');
+    size_t len = strlen(name);
+    return !strncmp(word, "--", 2) && !strncmp(word + 2, name, len) && strchr("=", word[2 + len]);
 }
 
 /* A value after "=" may be a secret. */
@@ -243,13 +227,12 @@ static int option_bad(const struct ctl *ctl, const struct verb *verb, const char
 
 static int words_check(const struct ctl *ctl, const struct verb *verb, const struct args *args)
 {
-    size_t k = words_of(verb);
-    const struct option_row row = { .type = kinds[k].type, .value = SHELLS };
+    const struct option_row row = { .type = verb_words(verb), .value = SHELLS };
     for (size_t i = 0; i < args->n_names; i++) {
         const char *text = args->names[i];
         if (!text_fits(ctl, row.type, SHELLS, str_of(text)) &&
             (row.type != OPTION_TOPIC || strcmp(text, "all") != 0))
-            return value_bad(ctl, kinds[k].name, &row, text);
+            return value_bad(ctl, types[row.type].word, &row, text);
     }
     return CTL_OK;
 }
@@ -269,11 +252,9 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
         options[i] =
             (struct option){ row->name, row->type == OPTION_FLAG ? no_argument : required_argument,
                              NULL, row->letter ? row->letter : 256 };
-        if (row->letter) {
-            size_t end = strlen(letters);
-            letters[end] = row->letter;
-            letters[end + 1] = row->type == OPTION_FLAG ? '\0' : ':';
-        }
+        if (row->letter)
+            snprintf(strchr(letters, '\0'), sizeof("n:"), "%c%s", row->letter,
+                     row->type == OPTION_FLAG ? "" : ":");
         if (row->initial)
             (void)value_take(ctl, row, row->initial, ret);
     }

@@ -35,11 +35,9 @@ int ctl_open(struct ctl *ctl, const struct args *args)
         return CTL_USAGE;
     }
     ctl->kafka = config_kafka(ctl->config, "crcrctl");
-    enum err err = topics_init(&ctl->topics, config_text(ctl->config, "CRCR_TOPIC_PREFIX"), &why);
-    if (!err)
-        return CTL_OK;
-    ctl_fail(ctl, err, &why);
-    return CTL_USAGE;
+    if (topics_init(&ctl->topics, config_text(ctl->config, "CRCR_TOPIC_PREFIX"), &why))
+        return (ctl_fail(ctl, ERR_REFUSE, &why), CTL_USAGE);
+    return CTL_OK;
 }
 
 void ctl_close(struct ctl *ctl)

@@ -105,9 +105,8 @@ static int by_age(const void *left, const void *right)
 {
     const struct delivery *a = *(struct delivery *const *)left,
                           *b = *(struct delivery *const *)right;
-    if (a->first_ms != b->first_ms)
-        return a->first_ms < b->first_ms ? -1 : 1;
-    return (a->id > b->id) - (a->id < b->id);
+    int order = (a->first_ms > b->first_ms) - (a->first_ms < b->first_ms);
+    return order ? order : (a->id > b->id) - (a->id < b->id);
 }
 
 size_t deliveries_missing(const struct deliveries *d, struct delivery ***ret)

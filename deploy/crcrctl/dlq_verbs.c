@@ -51,11 +51,11 @@ static void print_entry(const struct dlq_entry *e, bool json, const struct topic
     dlq_position_text(e->at, position);
     if (json) {
         put_json(&line,
-                 "{position:%s partition:%d offset:%" PRId64 " state:%s class:%s source:%s key:%s "
-                 "delivery:%s error:%s",
-                 position, (int)e->at.partition, e->at.offset, dlq_state_name(e->state), e->class,
-                 source_of(e, topics), e->key, e->delivery, e->error);
-        json_put_time(&line, "parked_at", e->parked_ms);
+                 "{position:%s partition:%d offset:%" PRId64 " parked_at:%jd state:%s class:%s "
+                 "source:%s key:%s delivery:%s error:%s",
+                 position, (int)e->at.partition, e->at.offset, (intmax_t)e->parked_ms,
+                 dlq_state_name(e->state), e->class, source_of(e, topics), e->key, e->delivery,
+                 e->error);
         repos_json(&line, all);
         buf_putc(&line, '}');
     } else {
@@ -72,56 +72,45 @@ static void print_entry(const struct dlq_entry *e, bool json, const struct topic
     ctl_put_line(buf_str(&line), json);
 }
 
-/* All of one record: headers, and its body: pretty when it is JSON, else as it is; either way
- * harmless. */
-static void put_record(struct buf *text, const struct record *record, struct str pretty)
+/* All of one record: headers, and its body, pretty when it is JSON, else as it is, either way
+ * harmless; or an object that is not closed, where a body that is no JSON is a text. */
+static void put_record(struct buf *text, const struct record *record, bool json)
 {
-    buf_puts(text, "key: ");
-    clean_line(text, record->key);
-    buf_putc(text, '\n');
+    struct str body = record->value;
+    json_t *document = body.len ? json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL) : NULL;
+    char *pretty = json_dumps(document, json ? JSON_COMPACT : JSON_INDENT(2));
+    buf_puts(text, json ? "{\"key\":" : "key: ");
+    (json ? json_text_put : clean_line)(text, record->key);
+    buf_puts(text, json ? ",\"headers\":{" : "\n");
     for (size_t i = 0; i < record->headers.n; i++) {
-        clean_line(text, record->headers.at[i].name);
-        buf_puts(text, ": ");
-        clean_line(text, record->headers.at[i].value);
-        buf_putc(text, '\n');
+        buf_puts(text, json && i ? "," : "");
+        (json ? json_text_put : clean_line)(text, record->headers.at[i].name);
+        buf_puts(text, json ? ":" : ": ");
+        (json ? json_text_put : clean_line)(text, record->headers.at[i].value);
+        buf_puts(text, json ? "" : "\n");
     }
-    buf_printf(text, "body: %zu bytes\n\n", record->value.len);
-    clean_text(text, pretty.ptr ? pretty : record->value);
-    buf_putc(text, '\n');
-}
-
-/* The same as an object that is not closed; a body that is no JSON is a text in it. */
-static void record_put_json(struct buf *text, const struct record *record, struct str pretty)
-{
-    buf_putc(text, '{');
-    json_put_text(text, "key", record->key);
-    json_put_begin(text, "headers", '{');
-    for (size_t i = 0; i < record->headers.n; i++) {
-        json_put_comma(text);
-        json_text_put(text, record->headers.at[i].name);
-        buf_putc(text, ':');
-        json_text_put(text, record->headers.at[i].value);
-    }
-    buf_putc(text, '}');
-    json_put_name(text, "body");
-    if (pretty.ptr)
-        buf_put(text, pretty);
+    if (json)
+        buf_puts(text, "},\"body\":");
     else
-        json_text_put(text, record->value);
+        buf_printf(text, "body: %zu bytes\n\n", body.len);
+    (json ? pretty ? buf_put : json_text_put : clean_text)(text, pretty ? str_of(pretty) : body);
+    buf_puts(text, json ? "" : "\n");
+    free(pretty);
+    json_decref(document);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------ */
 
-/* What the arguments ask for. */
-static void filter_of(const struct args *args, struct dlq_filter *ret)
+static struct dlq_filter filter_of(const struct args *args)
 {
-    *ret = (struct dlq_filter){ .class = str_of(args->class),
-                                .repo = str_of(args->repo),
-                                .delivery = str_of(args->delivery),
-                                .source = str_of(args->source),
-                                .since_ms = args->since_ms };
+    struct dlq_filter f = { .class = str_of(args->class),
+                            .repo = str_of(args->repo),
+                            .delivery = str_of(args->delivery),
+                            .source = str_of(args->source),
+                            .since_ms = args->since_ms };
     for (size_t i = 0; i < args->n_names; i++) /* positions they are: args_parse */
-        (void)dlq_position_parse(str_of(args->names[i]), &ret->positions[ret->n_positions++]);
+        (void)dlq_position_parse(str_of(args->names[i]), &f.positions[f.n_positions++]);
+    return f;
 }
 
 struct dlq_reading {
@@ -136,14 +125,8 @@ static bool collect(void *opaque, const struct record *record)
     struct dlq_reading *r = opaque;
     dlq_add(r->dlq, dlq_position_of(record), record->timestamp_ms, record->key, &record->headers);
     if (r->show && record->at.partition == r->show->partition &&
-        record->at.offset == r->show->offset) {
-        struct str body = record->value;
-        json_t *document = body.len ? json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL) : NULL;
-        char *pretty = json_dumps(document, r->json ? JSON_COMPACT : JSON_INDENT(2));
-        (r->json ? record_put_json : put_record)(&r->shown, record, str_of(pretty));
-        free(pretty);
-        json_decref(document);
-    }
+        record->at.offset == r->show->offset)
+        put_record(&r->shown, record, r->json);
     return true;
 }
 
@@ -166,10 +149,9 @@ static int read_queue(struct ctl *ctl, struct dlq_reading *r)
 
 int verb_dlq_list(struct ctl *ctl, const struct args *args)
 {
-    struct dlq_filter filter;
+    const struct dlq_filter filter = filter_of(args);
     struct dlq dlq;
     size_t shown = 0, resolved = 0;
-    filter_of(args, &filter);
     int code = read_queue(ctl, &(struct dlq_reading){ .dlq = &dlq });
     if (code != CTL_OK)
         return code;
@@ -195,12 +177,11 @@ int verb_dlq_list(struct ctl *ctl, const struct args *args)
 /* A resolution may come after the record: all of the queue is read. */
 int verb_dlq_show(struct ctl *ctl, const struct args *args)
 {
-    struct dlq_filter filter;
+    const struct dlq_filter filter = filter_of(args);
     struct dlq dlq;
     struct dlq_reading reading = {
         .dlq = &dlq, .show = &filter.positions[0], .json = args->json, .shown.max = TEXT_MAX
     };
-    filter_of(args, &filter);
     int code = read_queue(ctl, &reading);
     if (code != CTL_OK)
         return code;
@@ -357,8 +338,9 @@ static int resolve_report(const struct resolving *r)
 
 static int resolve(struct ctl *ctl, const struct args *args, enum dlq_state to)
 {
-    struct resolving r = { .ctl = ctl, .args = args, .to = to, .pace.per_second = args->rate };
-    filter_of(args, &r.filter);
+    struct resolving r = {
+        .ctl = ctl, .args = args, .filter = filter_of(args), .to = to, .pace.per_second = args->rate
+    };
     if (!args->n_names && !args->class && !args->repo && !args->delivery && !args->source &&
         !args->since_ms)
         return ctl_bad(ctl, "arguments", "", "positions, or a filter (--since 30d: all)");

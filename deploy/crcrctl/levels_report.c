@@ -218,30 +218,28 @@ static void put_text(const struct levels_report *r, struct buf *to)
 
 static void report_put_json(const struct levels_report *r, struct buf *to)
 {
-    put_json(to, "{allowlist:{sha:%s source:%s path:%.*s", r->past.sha, r->past.source,
-             STR_ARG(r->path));
-    json_put_time(to, "fetched_at", r->past.fetched_ms);
-    buf_putc(to, '}');
-    json_put_time(to, "at", r->now_ms);
-    put_json(to, "ready_window_seconds:%" PRId64 " demote_window_seconds:%" PRId64 " repos:[",
-             r->rules->ready_window_ms / 1000, r->rules->demote_window_ms / 1000);
+    put_json(to,
+             "{at:%jd allowlist:{sha:%s source:%s path:%.*s fetched_at:%jd} "
+             "ready_window_seconds:%" PRId64 " demote_window_seconds:%" PRId64 " repos:[",
+             (intmax_t)r->now_ms, r->past.sha, r->past.source, STR_ARG(r->path),
+             (intmax_t)r->past.fetched_ms, r->rules->ready_window_ms / 1000,
+             r->rules->demote_window_ms / 1000);
     for (size_t i = 0; i < r->n; i++) {
         const struct level_row *row = &r->rows[i];
         const struct allowlist_entry *entry = row->entry;
         int level = level_proposed(entry->level, &row->verdict);
         put_json(to,
-                 "{repo:%.*s level:%s state:%s demoted_reason:%s line:%d proposed:%s device:%.*s "
-                 "nightly_jobs:%zu nightly_successful:%zu",
-                 STR_ARG(entry->repo), level_name(entry->level), states[row->state].name,
+                 "{repo:%.*s level:%s level_since:%jd state:%s demoted_since:%jd "
+                 "demoted_reason:%s measured_from:%jd line:%d proposed:%s device:%.*s "
+                 "nightly_jobs:%zu nightly_successful:%zu criteria:[",
+                 STR_ARG(entry->repo), level_name(entry->level), (intmax_t)row->since_ms,
+                 states[row->state].name,
+                 row->demotion ? (intmax_t)row->demotion->since_ms : (intmax_t)-1,
                  row->demotion ? row->demotion->reason
                  : row->by_pr  ? row->by_pr->reason
                                : NULL,
-                 entry->line, level ? level_name(level) : NULL, STR_ARG(entry->device),
-                 row->self.jobs, row->self.successful);
-        json_put_time(to, "level_since", row->since_ms);
-        json_put_time(to, "demoted_since", row->demotion ? row->demotion->since_ms : -1);
-        json_put_time(to, "measured_from", row->from_ms);
-        json_put_begin(to, "criteria", '[');
+                 (intmax_t)row->from_ms, entry->line, level ? level_name(level) : NULL,
+                 STR_ARG(entry->device), row->self.jobs, row->self.successful);
         for (size_t k = 0; k < row->verdict.n; k++)
             level_criterion_to_json(&row->verdict.at[k], to);
         buf_puts(to, "]}");

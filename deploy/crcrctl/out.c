@@ -152,6 +152,8 @@ static void put_value(struct buf *to, const char *name, struct str type, va_list
         json_put_text(to, name, n ? (struct str){ text, (size_t)n } : STR_NONE);
     } else if (str_is(type, "i")) {
         json_put_bool(to, name, va_arg(*args, int));
+    } else if (str_is(type, "jd")) {
+        json_put_time(to, name, va_arg(*args, intmax_t));
     } else {
         json_put_name(to, name);
         buf_put_number(to, str_is(type, "d") ? va_arg(*args, int) : va_arg(*args, int64_t));

@@ -38,8 +38,8 @@ void put_wrapped(struct buf *to, struct str text, size_t column, size_t indent, 
 #define FORMAT(to, ...) ((void)snprintf((to), sizeof(to), __VA_ARGS__))
 
 /* Appends what the format shows, as "{repo:%s checks:[{id:%" PRId64 "}]}"; it may leave brackets
- * open. A text (%s, %.*s; none or empty: null), a number (%d, %zu, PRId64), true or false (%i).
- * into NULL: prints it as a line. */
+ * open. A text (%s, %.*s; none or empty: null), a number (%d, %zu, PRId64), true or false (%i),
+ * a time (%jd, in milliseconds; none: null). into NULL: prints it as a line. */
 void put_json(struct buf *into, const char *members, ...) PRINTF_LIKE(2, 3);
 
 #endif

@@ -55,14 +55,11 @@ static enum err list_attempts(struct redeliver *r, struct deliveries *found, str
     bool older = false;
     enum err err;
     do {
-        if (!pace_wait(&r->pace)) {
-            err = why_set(why, ERR_RETRY, "stopped");
-            break;
-        }
         FORMAT(path, "/app/hook/deliveries?per_page=100%s%s%s", which, *cursor ? "&cursor=" : "",
                cursor);
-        err = app_api_get(r->api, &(struct app_request){ .path = path, .cursor = cursor }, &page,
-                          NULL, why);
+        const struct app_request request = { .path = path, .cursor = cursor };
+        err = pace_wait(&r->pace) ? app_api_get(r->api, &request, &page, NULL, why)
+                                  : why_set(why, ERR_RETRY, "stopped");
         if (!err)
             err = deliveries_add(found, buf_str(&page), r->since_ms, clock_wall_ms(), &older, why);
         progress_show(r->ctl, "listing … %zu attempts", found->attempts);
@@ -155,11 +152,9 @@ static enum err payload_publish(struct redeliver *r, struct delivery *one, struc
     clean_printf(&line, "%s %.*s  %s%s%.*s  %s", r->args->dry_run ? "would publish" : "published",
                  STR_ARG(one->guid), event_kind_name(one->kind), event.action.len ? " " : "",
                  STR_ARG(event.action), buf_str(&key).ptr);
-    ctl_put(&line);
-    if (r->args->dry_run)
-        printf("\n");
-    else
-        printf("  %s[%d]@%" PRId64 "\n", at.topic, (int)at.partition, at.offset);
+    if (!r->args->dry_run)
+        buf_printf(&line, "  %s[%d]@%" PRId64, at.topic, (int)at.partition, at.offset);
+    ctl_put_line(buf_str(&line), true);
     return OK;
 }
 
@@ -215,11 +210,8 @@ static enum err publish_missing(struct redeliver *r, struct deliveries *found, s
     r->impatient = false;
     enum err err = OK;
     for (size_t i = 0; !err && i < n; i++) {
-        if (!pace_wait(&r->pace)) {
-            err = why_set(why, ERR_RETRY, "stopped");
-            break;
-        }
-        err = redeliver_one(r, missing[i], &answer, facts, why);
+        err = pace_wait(&r->pace) ? redeliver_one(r, missing[i], &answer, facts, why)
+                                  : why_set(why, ERR_RETRY, "stopped");
         progress_show(r->ctl, "fetching … %zu of %zu", i + 1, n);
     }
     progress_end();

@@ -305,12 +305,10 @@ void summary_line(struct buf *to, const struct summary *s, unsigned shows)
     const char *name = s->topic == TOPIC_COUNT ? s->topic_name : topic_base_name(s->topic);
     clock_format(s->at_ms, at);
     bool narrow = shows & SUMMARY_NARROW;
-    if (shows & SUMMARY_DATE && narrow)
-        put_cell(to, at + sizeof("2026-") - 1, 14);
-    else if (shows & SUMMARY_DATE)
-        put_padded(to, at, 24);
+    if (shows & SUMMARY_DATE)
+        put_cell(to, at + (narrow ? strlen("2026-") : 0), narrow ? 14 : 24);
     else
-        put_padded(to, at + sizeof("2026-11-21T") - 1, 13);
+        put_padded(to, at + strlen("2026-11-21T"), 13);
     put_padded(to, name, 11);
     if (shows & SUMMARY_DELIVERY)
         (narrow ? put_cell : put_padded)(to, s->delivery, narrow ? 8 : 36);
@@ -342,8 +340,7 @@ static void json_known(struct buf *to, const char *name, const char *text)
 
 void summary_json(struct buf *to, const struct summary *s)
 {
-    json_put_begin(to, NULL, '{');
-    json_put_time(to, "at", s->at_ms);
+    put_json(to, "{at:%jd", (intmax_t)s->at_ms);
     json_known(to, "topic", s->topic_name);
     put_json(to, "partition:%d offset:%" PRId64, (int)s->partition, s->offset);
     json_known(to, "delivery", s->delivery);

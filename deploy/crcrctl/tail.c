@@ -20,13 +20,11 @@ struct tail_line {
 
 struct tail {
     const struct ctl *ctl;
-    bool json;
+    const struct args *args;
     unsigned shows; /* of enum summary_shows */
     struct filter filter;
     struct scan scan;
-    int64_t until_ms; /* 0: no end */
-    size_t last;      /* only so many are printed of what was there; 0: all */
-    bool holds;       /* what is read now, to put it in order */
+    bool holds; /* what is read now, to put it in order */
     struct tail_line *held;
     size_t n_held, cap_held, n_read;
 };
@@ -34,15 +32,14 @@ struct tail {
 static int by_time(const void *left, const void *right)
 {
     const struct tail_line *a = left, *b = right;
-    if (a->at_ms != b->at_ms)
-        return a->at_ms < b->at_ms ? -1 : 1;
-    return (a->n > b->n) - (a->n < b->n);
+    int order = (a->at_ms > b->at_ms) - (a->at_ms < b->at_ms);
+    return order ? order : (a->n > b->n) - (a->n < b->n);
 }
 
 /* Puts them in order, and forgets all but the last. */
 static void sort_held(struct tail *a)
 {
-    size_t old = a->last && a->n_held > a->last ? a->n_held - a->last : 0;
+    size_t last = (size_t)a->args->lines, old = last && a->n_held > last ? a->n_held - last : 0;
     if (a->n_held)
         qsort(a->held, a->n_held, sizeof(*a->held), by_time);
     for (size_t i = 0; i < a->n_held; i++)
@@ -59,7 +56,7 @@ static void print_held(void *opaque)
     sort_held(a);
     progress_end();
     for (size_t i = 0; i < a->n_held; i++) {
-        ctl_put_line(str_of(a->held[i].text), a->json);
+        ctl_put_line(str_of(a->held[i].text), a->args->json);
         free(a->held[i].text);
     }
     a->n_held = 0;
@@ -70,23 +67,24 @@ static void print_held(void *opaque)
 static bool record_print(void *opaque, const struct record *record)
 {
     struct tail *tail = opaque;
+    size_t last = (size_t)tail->args->lines;
     struct summary CLEANUP(summary_clear) s;
     struct buf CLEANUP(buf_clear) line = BUF_INIT(LINE_MAX);
     summary_of(&s, &tail->ctl->topics, record);
     if (!filter_matches(&tail->filter, &s) ||
-        (tail->until_ms && record->timestamp_ms >= tail->until_ms))
+        (tail->args->until_ms && record->timestamp_ms >= tail->args->until_ms))
         return true;
-    if (tail->json)
+    if (tail->args->json)
         summary_json(&line, &s);
     else
         summary_line(&line, &s, tail->shows | (out_narrow() ? SUMMARY_NARROW : 0));
     if (!tail->holds) {
-        ctl_put_line(buf_str(&line), tail->json);
+        ctl_put_line(buf_str(&line), tail->args->json);
         return !ferror(stdout);
     }
-    if (tail->last && tail->n_held == 2 * tail->last)
+    if (last && tail->n_held == 2 * last)
         sort_held(tail);
-    else if (!tail->last && tail->n_held == HELD_MAX)
+    else if (!last && tail->n_held == HELD_MAX)
         print_held(tail);
     if (tail->n_held == tail->cap_held) {
         tail->cap_held = tail->cap_held ? 2 * tail->cap_held : 256;
@@ -100,9 +98,7 @@ static bool record_print(void *opaque, const struct record *record)
 int verb_tail(struct ctl *ctl, const struct args *args)
 {
     struct tail tail = { .ctl = ctl,
-                         .json = args->json,
-                         .until_ms = args->until_ms,
-                         .last = (size_t)args->lines,
+                         .args = args,
                          .holds = !args->follow || args->lines,
                          .filter = { .delivery = str_of(args->delivery),
                                      .repo = str_of(args->repo),

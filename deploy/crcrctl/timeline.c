@@ -33,19 +33,22 @@ void timeline_add(struct timeline *t, const struct summary *s)
     t->steps[t->n++] = *s;
 }
 
+static int order_of(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
 /* The order of topics in enum topic is the way of the data, so it breaks ties of one millisecond.
  */
 static int step_compare(const void *left, const void *right)
 {
     const struct summary *a = left, *b = right;
-    int by_delivery = strcmp(a->delivery, b->delivery);
-    if (by_delivery)
-        return by_delivery;
-    if (a->at_ms != b->at_ms)
-        return a->at_ms < b->at_ms ? -1 : 1;
-    if (a->topic != b->topic)
-        return a->topic < b->topic ? -1 : 1;
-    return (a->offset > b->offset) - (a->offset < b->offset);
+    int order = strcmp(a->delivery, b->delivery);
+    if (!order)
+        order = order_of(a->at_ms, b->at_ms);
+    if (!order)
+        order = order_of(a->topic, b->topic);
+    return order ? order : order_of(a->offset, b->offset);
 }
 
 void timeline_sort(struct timeline *t)
@@ -55,11 +58,6 @@ void timeline_sort(struct timeline *t)
 }
 
 /* ---- which callbacks count ------------------------------------------------------------------- */
-
-static int order_of(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
 
 /* Runs that are numbers come first, the newest before the others. */
 static int compare_runs(const struct summary *a, const struct summary *b)
