@@ -287,6 +287,7 @@ static bool step_whoami(struct visit *t)
     const struct provider *provider = providers_of(t->version->providers, t->issuer);
     const struct whoami w = { .repo = str_of(t->request.repo),
                               .issuer = t->issuer,
+                              .audience = oidc_audience(o->oidc),
                               .provider = provider ? provider->name : NULL,
                               .entry = t->entry,
                               .public_url = o->public_url };

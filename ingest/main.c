@@ -118,6 +118,7 @@ static enum err rules_init(struct service *s, const struct config *c, bool check
             "callback_token_key_unset",
             LOG_STR("effect", STR_LIT("only dispatch records prove where a callback belongs")));
     const struct oidc_options oidc = { .issuers = config_text(c, "CRCR_OIDC_ISSUERS"),
+                                       .audience = config_text(c, "CRCR_OIDC_AUDIENCE"),
                                        .ca_file = config_text(c, "CRCR_CA_FILE"),
                                        .allow_http = config_bool(c, "CRCR_ALLOW_HTTP"),
                                        .check_only = check_only };

@@ -41,6 +41,7 @@ struct issuer {
 struct oidc {
     struct issuer issuers[MAX_ISSUERS];
     size_t n;
+    char *audience;
     int unknown_kid_ms;
     struct http_client *client; /* of the thread */
     struct wake wake;
@@ -222,6 +223,11 @@ static bool token_read(const struct oidc *o, struct str text, struct jwt **ret, 
                           STR_ARG(str_cut(jwt_claim(*ret, "iss"), 200)));
 }
 
+const char *oidc_audience(const struct oidc *o)
+{
+    return o->audience;
+}
+
 bool oidc_glance(const struct oidc *o, struct str text, struct verdict *v)
 {
     struct jwt *CLEANUP(jwt_cleanup) token = NULL;
@@ -243,7 +249,7 @@ enum oidc_result oidc_verify(struct oidc *o, struct str text, int wait_ms, struc
         return OIDC_NO_KEYS;
     }
     struct why why;
-    enum err err = jwt_verify_rs256(token, keys->jwks, OIDC_AUDIENCE, clock_wall_ms() / 1000,
+    enum err err = jwt_verify_rs256(token, keys->jwks, o->audience, clock_wall_ms() / 1000,
                                     OIDC_LEEWAY_S, &why);
     keyset_put(o, keys);
     if (err) {
@@ -340,6 +346,7 @@ enum err oidc_new(struct oidc **ret, const struct oidc_options *options, struct 
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&o->lock, NULL);
     o->wake.fd = -1;
+    o->audience = mem_dup(options->audience);
     o->unknown_kid_ms = options->unknown_kid_ms > 0 ? options->unknown_kid_ms : UNKNOWN_KID_MS;
     enum err err = wake_init(&o->wake, why);
     if (!err)
@@ -372,6 +379,7 @@ void oidc_free(struct oidc *o)
         free(o->issuers[k].url);
         free(o->issuers[k].owners);
     }
+    free(o->audience);
     wake_clear(&o->wake);
     pthread_cond_destroy(&o->fetched);
     pthread_mutex_destroy(&o->lock);

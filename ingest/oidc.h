@@ -8,7 +8,6 @@
 #include "../common/base/str.h"
 #include "verdict.h"
 
-#define OIDC_AUDIENCE "pytorch-cross-repo-ci-relay"
 #define OIDC_LEEWAY_S 60
 
 struct oidc;
@@ -16,6 +15,7 @@ struct jwt;
 
 struct oidc_options {    /* borrowed for the call */
     const char *issuers; /* "issuer=jwks-url owner owner,issuer=jwks-url" */
+    const char *audience;
     const char *ca_file; /* NULL: the system's */
     bool allow_http;     /* plain http to hosts other than loopback */
     bool check_only;     /* nothing is started */
@@ -29,6 +29,8 @@ enum err oidc_new(struct oidc **ret, const struct oidc_options *options,
 /* Wakes the threads that wait in oidc_verify. NULL is fine. */
 void oidc_free(struct oidc *o);
 
+/* That tokens must name; lives as long as o. */
+const char *oidc_audience(const struct oidc *o);
 /* Checks a token's form, algorithm and issuer. Cheap, and proves nothing. False: 401. */
 bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v) MUST_CHECK;
 enum oidc_result {

@@ -33,7 +33,7 @@ void whoami_put(struct buf *to, const struct whoami *w)
     json_put_text(to, "repository", repo);
     json_put_text(to, "issuer", w->issuer);
     json_put_string(to, "provider", w->provider);
-    json_put_string(to, "audience", OIDC_AUDIENCE);
+    json_put_string(to, "audience", w->audience);
     json_put_string(to, "level", entry ? level_name(entry->level) : NULL);
     json_put_begin(to, "events", '[');
     static const char *const names[] = { "pull_request", "push", "nightly", "periodic" };

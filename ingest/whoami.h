@@ -9,6 +9,7 @@
 struct whoami {
     struct str repo;      /* that the token speaks for */
     struct str issuer;    /* of the token */
+    const char *audience; /* that tokens must name */
     const char *provider; /* of the providers file; NULL: its claim repository counts */
     const struct allowlist_entry *entry; /* NULL: not listed */
     const char *public_url;              /* of the pages; NULL: not known */

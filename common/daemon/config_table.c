@@ -157,6 +157,12 @@ const struct property config_properties[] = {
                 "other than GitHub and Buildkite may speak for the owners that follow.",
     },
     {
+        .name = "CRCR_OIDC_AUDIENCE",
+        .daemons = INGEST,
+        .fallback = "pytorch-cross-repo-ci-relay",
+        .help = "Audience (aud) that these tokens must name: CRCR_AUDIENCE of the downstreams.",
+    },
+    {
         .name = "CRCR_CALLBACK_TOKEN_KEY",
         .daemons = INGEST | DISPATCHER,
         .secret = true,

@@ -98,6 +98,7 @@ static void check_config(const struct config *c, enum daemon daemon)
         struct oidc *oidc = NULL;
         struct why why;
         const struct oidc_options options = { .issuers = config_text(c, "CRCR_OIDC_ISSUERS"),
+                                              .audience = config_text(c, "CRCR_OIDC_AUDIENCE"),
                                               .allow_http = allow_http,
                                               .check_only = true };
         must(!oidc_new(&oidc, &options, &why) || strstr(why.text, "CRCR_OIDC_ISSUERS"));

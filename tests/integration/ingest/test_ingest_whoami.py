@@ -9,6 +9,7 @@ import pytest
 
 from ingest_env import ACTIONS, BUILDKITE, ORGANIZATION, PIPELINE, Issuer, callback, callback_token, detail
 from lib.actions import FOLDER
+from lib.processes import wait_for
 from test_ingest_wire import faults
 
 BUILDKITE_CLAIMS = {"issuer": BUILDKITE, "without": ["repository"], "organization_id": ORGANIZATION, "pipeline_id": PIPELINE,
@@ -61,6 +62,17 @@ def test_what_a_callback_is_refused_for_is_said_first(ingest, issuer, status, cl
     assert says in said
     refused = ingest.callback(callback(token=callback_token()), issuer.token(**claims))
     assert refused[0] == status and says in detail(refused[1])
+
+
+def test_another_audience_than_pytorchs_can_be_set(own, issuer):
+    ingest = own(CRCR_OIDC_AUDIENCE="their-relay")
+    ingest.publish_allowlist()
+    ingest.start().wait_ready()
+    body = callback(token=callback_token())
+    wait_for("the list", lambda: ingest.callback(body, issuer.token(aud="their-relay"))[0] == 200)
+    assert whoami(ingest, issuer.token(aud="their-relay"))["audience"] == "their-relay"
+    assert whoami(ingest, issuer.token(), 401)[0].endswith("only their-relay is accepted")
+    assert ingest.callback(body, issuer.token())[0] == 401
 
 
 def test_without_a_good_signature_nothing_is_said(ingest, issuer):

@@ -18,8 +18,9 @@
 #include "common/io/http_server.h"
 #include "ingest/oidc.h"
 
-#define ISSUER  "https://token.actions.githubusercontent.com"
-#define WAIT_MS 5000
+#define AUDIENCE "relay"
+#define ISSUER   "https://token.actions.githubusercontent.com"
+#define WAIT_MS  5000
 
 /* ---- an issuer ------------------------------------------------------------------------------ */
 
@@ -95,7 +96,7 @@ static char *token_for(const char *name, const char *kid)
     char claims[512];
     long long now = (long long)(clock_wall_ms() / 1000);
     snprintf(claims, sizeof(claims),
-             "{\"iss\":\"%s\",\"aud\":\"" OIDC_AUDIENCE "\",\"repository\":\"o/r\",\"iat\":%lld,"
+             "{\"iss\":\"%s\",\"aud\":\"" AUDIENCE "\",\"repository\":\"o/r\",\"iat\":%lld,"
              "\"nbf\":%lld,\"exp\":%lld}",
              name, now, now, now + 300);
     char *token = NULL;
@@ -109,7 +110,9 @@ static struct oidc *oidc_open(int unknown_kid_ms)
     char issuers[256];
     snprintf(issuers, sizeof(issuers), ISSUER "=http://127.0.0.1:%d/jwks o vendor-labs",
              http_server_port(issuer.server));
-    const struct oidc_options options = { .issuers = issuers, .unknown_kid_ms = unknown_kid_ms };
+    const struct oidc_options options = { .issuers = issuers,
+                                          .audience = AUDIENCE,
+                                          .unknown_kid_ms = unknown_kid_ms };
     struct oidc *oidc = NULL;
     struct why why;
     assert_int_equal(oidc_new(&oidc, &options, &why), OK);
