@@ -69,7 +69,7 @@ static size_t string_end(struct str text, size_t i, bool *is_name)
     for (i++; i < text.len && text.ptr[i] != '"'; i++)
         i += text.ptr[i] == '\\';
     size_t end = i + 1;
-    for (i++; i < text.len && memchr(" \t\r\n", text.ptr[i], 4);)
+    for (i++; i < text.len && text.ptr[i] && strchr(" \t\r\n", text.ptr[i]);)
         i++;
     *is_name = i < text.len && text.ptr[i] == ':';
     return end;

@@ -61,9 +61,9 @@ static uint32_t groups_of(const struct result_field *fields, size_t n)
 static void groups_put(struct buf *to, uint32_t groups)
 {
     buf_putc(to, '=');
-    for (char letter = 'a'; letter <= 'z'; letter++)
-        if (groups >> (letter - 'a') & 1)
-            buf_putc(to, letter);
+    for (int i = 0; i <= 'z' - 'a'; i++)
+        if (groups >> i & 1)
+            buf_putc(to, (char)('a' + i));
 }
 
 /* "<rank>=<letters of its groups>": a fact's rank ends in a digest of its values (FNV-1a), which

@@ -263,12 +263,12 @@ int args_parse(const struct ctl *ctl, const struct verb *verb, int argc, char **
         const char *word = argv[optind > 1 ? optind - 1 : 1];
         if (index >= 0 && optarg == word)
             word = argv[optind - 2];
-        if (got == '?' || got == ':' || /* not the verb's, or its value is missing */
-            (index >= 0 && !is_whole(word, options[index].name)))
-            return option_bad(ctl, verb, word);
         for (size_t i = index < 0 ? 0 : (size_t)index; (row = verb_option(verb, i)); i++)
             if (index >= 0 || row->letter == got)
                 break;
+        /* No row: it is not the verb's, or its value is missing; then index is not set. */
+        if (!row || (index >= 0 && !is_whole(word, row->name)))
+            return option_bad(ctl, verb, word);
         index = -1;
         FORMAT(name, "--%s", row->name);
         if (!value_take(ctl, row, optarg, ret))

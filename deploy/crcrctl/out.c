@@ -188,5 +188,5 @@ void put_json(struct buf *into, const char *members, ...)
     }
     va_end(args);
     if (!into)
-        puts(line.ptr);
+        puts(buf_str(&line).ptr);
 }

@@ -29,25 +29,21 @@ struct tail {
     size_t n_held, cap_held, n_read;
 };
 
-static int by_time(const void *left, const void *right)
+static int newest_first(const void *left, const void *right)
 {
     const struct tail_line *a = left, *b = right;
-    int order = (a->at_ms > b->at_ms) - (a->at_ms < b->at_ms);
-    return order ? order : (a->n > b->n) - (a->n < b->n);
+    int order = (a->at_ms < b->at_ms) - (a->at_ms > b->at_ms);
+    return order ? order : (a->n < b->n) - (a->n > b->n);
 }
 
-/* Puts them in order, and forgets all but the last. */
+/* Puts them in order, and forgets all but the newest. */
 static void sort_held(struct tail *a)
 {
-    size_t last = (size_t)a->args->lines, old = last && a->n_held > last ? a->n_held - last : 0;
+    size_t last = (size_t)a->args->lines;
     if (a->n_held)
-        qsort(a->held, a->n_held, sizeof(*a->held), by_time);
-    for (size_t i = 0; i < a->n_held; i++)
-        if (i < old)
-            free(a->held[i].text);
-        else
-            a->held[i - old] = a->held[i];
-    a->n_held -= old;
+        qsort(a->held, a->n_held, sizeof(*a->held), newest_first);
+    while (last && a->n_held > last)
+        free(a->held[--a->n_held].text);
 }
 
 static void print_held(void *opaque)
@@ -55,11 +51,11 @@ static void print_held(void *opaque)
     struct tail *a = opaque;
     sort_held(a);
     progress_end();
-    for (size_t i = 0; i < a->n_held; i++) {
-        ctl_put_line(str_of(a->held[i].text), a->args->json);
-        free(a->held[i].text);
+    while (a->n_held > 0) {
+        char *text = a->held[--a->n_held].text;
+        ctl_put_line(str_of(text), a->args->json);
+        free(text);
     }
-    a->n_held = 0;
     a->holds = !a->scan.follow;
     fflush(stdout);
 }

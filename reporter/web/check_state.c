@@ -47,9 +47,10 @@ enum err check_state_get(const struct web_view *w, const struct api_delivery *de
     if (!sent->id)
         return absent(w, d, score.jobs > 0 || !dispatch_was_dropped(d), ret, why);
     if (!*sent->state) /* an older program sent it */
-        strcpy(sent->state, !sent->completed ? "in_progress"
-                            : score.failed   ? "failure"
-                                             : "success");
+        (void)str_copy(sent->state, sizeof(sent->state),
+                       str_of(!sent->completed ? "in_progress"
+                              : score.failed   ? "failure"
+                                               : "success"));
     ret->status = sent->completed ? "completed" : sent->state;
     ret->conclusion = sent->completed ? sent->state : NULL;
     ret->blocks = !ret->other && (!sent->completed || conclusion_is_bad(sent->state));
