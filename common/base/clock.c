@@ -137,13 +137,21 @@ static bool read_date_time(struct str s, struct date_time *t)
            t->second <= 60; /* a leap second counts as the first one of the next minute */
 }
 
+/* UTC; no other years can be written in RFC 3339. */
+#define YEAR_0_S     (-62167219200)
+#define YEAR_10000_S 253402300800
+
+static enum err not_a_time(struct str text, struct why *why)
+{
+    return why_set(why, ERR_REFUSE, "\"%.*s\" is not an RFC 3339 time such as 2026-11-21T03:20:00Z",
+                   text.len < 64 ? (int)text.len : 64, text.ptr ? text.ptr : "");
+}
+
 enum err clock_parse(struct str text, int64_t *wall_ms, struct why *why)
 {
     struct date_time t;
     if (!read_date_time(text, &t))
-        return why_set(why, ERR_REFUSE,
-                       "\"%.*s\" is not an RFC 3339 time such as 2026-11-21T03:20:00Z",
-                       text.len < 64 ? (int)text.len : 64, text.ptr ? text.ptr : "");
+        return not_a_time(text, why);
     struct tm utc = { .tm_year = t.year - 1900,
                       .tm_mon = t.month - 1,
                       .tm_mday = t.day,
@@ -151,6 +159,8 @@ enum err clock_parse(struct str text, int64_t *wall_ms, struct why *why)
                       .tm_min = t.minute,
                       .tm_sec = t.second };
     int64_t seconds = (int64_t)timegm(&utc) - t.offset_minutes * 60;
+    if (seconds < YEAR_0_S || seconds >= YEAR_10000_S) /* a leap second, an offset */
+        return not_a_time(text, why);
     *wall_ms = seconds * 1000 + t.ms;
     return OK;
 }

@@ -98,7 +98,7 @@ static enum err row_read(struct demotions *d, const json_t *row, struct why *why
     int64_t since_ms;
     if (!repo || !repo_valid(str_of(repo)))
         return why_set(why, ERR_REFUSE, "demotions: a row without a repo (owner/repo)");
-    if (!since || clock_parse(str_of(since), &since_ms, why))
+    if (!since || clock_parse(str_of(since), &since_ms, why) || since_ms <= 0)
         return why_set(why, ERR_REFUSE, "demotions: %s: since is not a time", repo);
     demotions_add(d, str_of(repo), str_of(reason), since_ms);
     return OK;
