@@ -161,7 +161,7 @@ def test_the_broker_in_memory_has_our_topics_and_ends_when_asked(tmp_path):
     for _ in range(2):
         done = run(BIN / "crcrctl", "topics", "check", env=environment(KAFKA_BROKERS=address))
         assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stdout.count("ok ") == 18
+        assert done.stdout.count("ok ") == 19
     broker.signal(signal.SIGINT)
     assert broker.stop() == 0
 
