@@ -188,6 +188,8 @@ class Case:
         return self.relay.start(name, part, **environment)
 
     def revive(self):
+        if not self.supervised:
+            return
         for part, process in list(self.relay.parts.items()):
             if not process.running() and process.popen.returncode == 1 and left_unread(process.text()):
                 self.say(f"{self.name}: {part} left partitions unread, and is started again")
@@ -222,8 +224,7 @@ class Case:
         """Until every stored event and callback is where it belongs; says how far it is meanwhile."""
         deadline, said = time.monotonic() + timeout, 0.0
         while True:
-            if self.supervised:
-                self.revive()
+            self.revive()
             checker = self.checker.look()
             if checker.is_done() or time.monotonic() > deadline:
                 return checker
@@ -257,6 +258,7 @@ class Case:
 
         def done():
             nonlocal left
+            self.revive()
             try:
                 left = self.unread(ends)
                 if set(left) - {"crcr-reconcile"}:
@@ -275,6 +277,7 @@ class Case:
         began = time.monotonic()
         deadline = began + timeout
         while (wrong := missing(self, in_order)) and time.monotonic() < deadline:
+            self.revive()
             time.sleep(1 + time.monotonic() - began)  # a long run has much to look at
             began = time.monotonic()
         if wrong:
