@@ -15,7 +15,8 @@
 /* Of a batch that is written, and of a partition that is fetched. A broker gives a larger batch
  * only to the first partition of a fetch that has something
  * (https://kafka.apache.org/documentation/#consumerconfigs_max.partition.fetch.bytes), so that with
- * larger batches some partitions would wait until the others have been read to their end. */
+ * larger batches some partitions would wait until the others have been read to their end. One
+ * record that is larger by itself may still wait so, behind a backlog. */
 #define TOPIC_BATCH_BYTES       "65536"
 
 struct rd_kafka_s;
