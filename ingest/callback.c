@@ -6,20 +6,20 @@
 #include "../common/model/ids.h"
 #include "../common/model/json_scan.h"
 
-bool callback_bearer(struct str authorization, struct str *token, struct verdict *v)
+bool callback_bearer(struct str authorization, struct str *token, struct answer *a)
 {
     static const char scheme[] = "Bearer "; /* any case: RFC 9110 section 11.1 */
     const size_t len = sizeof(scheme) - 1;
     if (!authorization.ptr)
-        return verdict_refuse(v, 401, "token_missing", "Authorization: Bearer <OIDC token> needed");
+        return answer_refuse(a, 401, "token_missing", "Authorization: Bearer <OIDC token> needed");
     if (authorization.len <= len || strncasecmp(authorization.ptr, scheme, len) != 0)
-        return verdict_refuse(v, 401, "token_malformed", "Authorization is not Bearer <token>");
+        return answer_refuse(a, 401, "token_malformed", "Authorization is not Bearer <token>");
     *token = str_trim(str_from(authorization, len));
     return true;
 }
 
 bool callback_body_read(struct str body, struct str attempt, struct callback_body *ret,
-                        struct verdict *v)
+                        struct answer *a)
 {
     ret->fields_valid = !callback_parse(body, attempt, &ret->fields, &ret->fault);
     if (ret->fields_valid)
@@ -31,7 +31,7 @@ bool callback_body_read(struct str body, struct str attempt, struct callback_bod
     struct why why;
     if (!json_scan(body, &rules, NULL, 0, NULL, &why))
         return true;
-    return verdict_refuse(v, 400, "body_malformed", "%s", why.text);
+    return answer_refuse(a, 400, "body_malformed", "%s", why.text);
 }
 
 void callback_body_clear(struct callback_body *body)
@@ -42,47 +42,32 @@ void callback_body_clear(struct callback_body *body)
 }
 
 bool callback_admit(const struct allowlist *list, struct str repo,
-                    const struct allowlist_entry **entry, struct verdict *v)
+                    const struct allowlist_entry **entry, struct answer *a)
 {
     if (!list)
-        return verdict_later(v, 503, "no_allowlist", 30, "no allowlist has been published yet");
+        return answer_later(a, 503, "no_allowlist", 30, "no allowlist has been published yet");
     const struct allowlist_entry *found = allowlist_find(list, repo);
     if (!found)
-        return verdict_ignore(v, "repo_unlisted", CALLBACK_IGNORED("not_listed"));
+        return answer_ignore(a, "repo_unlisted", CALLBACK_IGNORED("not_listed"));
     if (found->level < 2)
-        return verdict_ignore(v, "repo_level_1", CALLBACK_IGNORED("level_1"));
+        return answer_ignore(a, "repo_level_1", CALLBACK_IGNORED("level_1"));
     *entry = found;
     return true;
 }
 
 bool callback_fields_check(const struct callback_body *body, const struct allowlist_entry *entry,
-                           struct verdict *v)
+                           struct answer *a)
 {
     if (!body->fields_valid)
-        return verdict_refuse(v, 400, "field_bad", "%s", body->fault.text);
+        return answer_refuse(a, 400, "field_bad", "%s", body->fault.text);
     if (!callback_is_self(&body->fields))
         return true;
     if (body->fields.status != JOB_COMPLETED)
-        return verdict_refuse(v, 400, "self_not_completed",
-                              "event_type %s: only workflow.status completed is accepted",
-                              body->fields.event_type);
+        return answer_refuse(a, 400, "self_not_completed",
+                             "event_type %s: only workflow.status completed is accepted",
+                             body->fields.event_type);
     if (!entry->nightly)
-        return verdict_ignore(v, "self_not_registered", CALLBACK_IGNORED("event_not_wanted"));
-    return true;
-}
-
-bool callback_view_check(const struct callback *fields, enum job_state known,
-                         const char *known_conclusion, const char **status, struct verdict *v)
-{
-    *status = job_state_name(fields->status);
-    if (known < fields->status)
-        return true;
-    if (known == JOB_COMPLETED && fields->status == JOB_COMPLETED &&
-        strcmp(known_conclusion, fields->conclusion) != 0)
-        return verdict_refuse(v, 409, "other_conclusion",
-                              "this attempt has completed already with conclusion %s",
-                              known_conclusion[0] != '\0' ? known_conclusion : "null");
-    *status = "duplicate";
+        return answer_ignore(a, "self_not_registered", CALLBACK_IGNORED("event_not_wanted"));
     return true;
 }
 

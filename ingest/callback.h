@@ -7,14 +7,14 @@
 #include "../common/base/headers.h"
 #include "../common/model/allowlist.h"
 #include "../common/model/callback.h"
+#include "answer.h"
 #include "provenance.h"
-#include "verdict.h"
 
 /* The answer to what is not stored; reason: "not_listed", "level_1", "event_not_wanted". */
 #define CALLBACK_IGNORED(reason) "{\"ok\":true,\"status\":\"ignored\",\"reason\":\"" reason "\"}"
 
 /* Step 1, the form: "Bearer <token>". */
-bool callback_bearer(struct str authorization, struct str *token, struct verdict *v) MUST_CHECK;
+bool callback_bearer(struct str authorization, struct str *token, struct answer *a) MUST_CHECK;
 
 /* A body that is JSON. A fault of its fields is kept for step 6. */
 struct callback_body {
@@ -24,21 +24,16 @@ struct callback_body {
 };
 /* Step 5. attempt: the token's claim, or "". True: *ret is the caller's to clear. */
 bool callback_body_read(struct str body, struct str attempt, struct callback_body *ret,
-                        struct verdict *v) MUST_CHECK;
+                        struct answer *a) MUST_CHECK;
 void callback_body_clear(struct callback_body *body);
 
 /* Step 3. list NULL: no allowlist was read yet. True: *entry is the repo's, of level 2 or more. */
 bool callback_admit(const struct allowlist *list, struct str repo,
-                    const struct allowlist_entry **entry, struct verdict *v) MUST_CHECK;
+                    const struct allowlist_entry **entry, struct answer *a) MUST_CHECK;
 
 /* Step 6. */
 bool callback_fields_check(const struct callback_body *body, const struct allowlist_entry *entry,
-                           struct verdict *v) MUST_CHECK;
-
-/* Step 8: compares with what the view knows of this job. True: publish, and answer *status. */
-bool callback_view_check(const struct callback *fields, enum job_state known,
-                         const char *known_conclusion, const char **status,
-                         struct verdict *v) MUST_CHECK;
+                           struct answer *a) MUST_CHECK;
 
 /* The answer to what is stored. */
 void callback_answer(struct buf *to, const char *status, const struct callback *fields);

@@ -14,6 +14,7 @@
 #include "../common/view/keys.h"
 #include "callback.h"
 #include "callback_rate.h"
+#include "callback_repeat.h"
 #include "identity.h"
 #include "whoami.h"
 
@@ -63,13 +64,13 @@ void callback_begin(struct callback_route *r, struct http_exchange *x,
                     const struct route_names *names)
 {
     struct str token;
-    struct verdict v;
-    if (callback_bearer(http_header(x, "Authorization"), &token, &v) &&
-        oidc_glance(r->options.oidc, token, &v))
+    struct answer a;
+    if (callback_bearer(http_header(x, "Authorization"), &token, &a) &&
+        oidc_glance(r->options.oidc, token, &a))
         return;
     struct request request;
     request_init(&request, x, names, STR_NONE);
-    responder_answer(r->options.responder, &request, &v);
+    responder_answer(r->options.responder, &request, &a);
 }
 
 /* One callback on its way through the steps. */
@@ -86,7 +87,7 @@ struct visit {
     struct provenance provenance;
     const char *status;
     struct buf whoami; /* the answer to it */
-    struct verdict verdict;
+    struct answer answer;
 };
 
 /* ---- 1, 2, 3: token, identity, allowlist ------------------------------------------------- */
@@ -102,10 +103,10 @@ static int keys_wait_ms(const struct visit *t)
 static bool step_token(struct visit *t)
 {
     struct str token;
-    if (!callback_bearer(http_header(t->request.x, "Authorization"), &token, &t->verdict))
+    if (!callback_bearer(http_header(t->request.x, "Authorization"), &token, &t->answer))
         return false;
     enum oidc_result result = oidc_verify(t->worker->route->options.oidc, token, keys_wait_ms(t),
-                                          &t->token, &t->issuer, &t->verdict);
+                                          &t->token, &t->issuer, &t->answer);
     t->keys_missing = result == OIDC_NO_KEYS;
     return result == OIDC_VERIFIED;
 }
@@ -115,16 +116,16 @@ static bool step_token(struct visit *t)
 static bool step_identity(struct visit *t)
 {
     if (identity_check(t->issuer, jwt_claims(t->token), t->version->providers, t->request.repo,
-                       &t->verdict))
+                       &t->answer))
         return oidc_owner_check(t->worker->route->options.oidc, t->issuer, str_of(t->request.repo),
-                                &t->verdict);
-    return !t->version->list && callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
+                                &t->answer);
+    return !t->version->list && callback_admit(NULL, STR_NONE, &t->entry, &t->answer);
 }
 
 static bool step_allowlist(struct visit *t)
 {
-    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->verdict) &&
-           identity_ids_check(t->issuer, jwt_claims(t->token), t->entry, &t->verdict);
+    return callback_admit(t->version->list, str_of(t->request.repo), &t->entry, &t->answer) &&
+           identity_ids_check(t->issuer, jwt_claims(t->token), t->entry, &t->answer);
 }
 
 /* ---- 4: rate --------------------------------------------------------------------------------- */
@@ -141,15 +142,15 @@ static bool step_rate(struct visit *t)
     if (wait.day) {
         char until[CLOCK_TEXT_SIZE];
         clock_format(clock_wall_ms() + wait.seconds * INT64_C(1000), until);
-        return verdict_later(&t->verdict, 429, "day_quota", wait.seconds,
-                             "the quota of %lld bytes of callbacks a day is used up; it ends at %s",
-                             (long long)o->bytes_a_day, until);
+        return answer_later(&t->answer, 429, "day_quota", wait.seconds,
+                            "the quota of %lld bytes of callbacks a day is used up; it ends at %s",
+                            (long long)o->bytes_a_day, until);
     }
     return wait.seconds == 0 ||
-           verdict_later(&t->verdict, 429, "rate_limited", wait.seconds,
-                         "more than %lld requests or %lld MiB a minute, and what ten minutes allow "
-                         "is used up",
-                         (long long)o->requests_per_min, (long long)(o->bytes_per_min >> 20));
+           answer_later(&t->answer, 429, "rate_limited", wait.seconds,
+                        "more than %lld requests or %lld MiB a minute, and what ten minutes allow "
+                        "is used up",
+                        (long long)o->requests_per_min, (long long)(o->bytes_per_min >> 20));
 }
 
 /* ---- 5, 6, 7: body, fields, provenance ------------------------------------------------------- */
@@ -160,13 +161,13 @@ static bool step_body(struct visit *t)
 {
     run_claims_read(t->issuer, jwt_claims(t->token), &t->run);
     if (!callback_body_read(http_body(t->request.x), str_of(t->run.run_attempt), &t->body,
-                            &t->verdict))
+                            &t->answer))
         return false;
     if (t->body.fields_valid)
         (void)str_copy(t->request.delivery, sizeof(t->request.delivery),
                        str_of(t->body.fields.delivery_id));
-    return callback_fields_check(&t->body, t->entry, &t->verdict) &&
-           run_claims_check(&t->run, &t->body.fields, &t->verdict);
+    return callback_fields_check(&t->body, t->entry, &t->answer) &&
+           run_claims_check(&t->run, &t->body.fields, &t->answer);
 }
 
 static bool provenance_by_token(struct visit *t)
@@ -176,9 +177,8 @@ static bool provenance_by_token(struct visit *t)
     struct why why;
     if (callback_token_verify(t->worker->route->options.keys, str_of(fields->callback_token),
                               clock_wall_ms() / 1000, &token, &why))
-        return verdict_refuse(&t->verdict, 403, "callback_token_bad", "callback_token: %s",
-                              why.text);
-    return provenance_of_token(fields, t->entry->repo, &token, &t->provenance, &t->verdict);
+        return answer_refuse(&t->answer, 403, "callback_token_bad", "callback_token: %s", why.text);
+    return provenance_of_token(fields, t->entry->repo, &token, &t->provenance, &t->answer);
 }
 
 /* The record first: it may be there although the view around it is inconsistent. */
@@ -204,10 +204,10 @@ static bool pending_check(struct visit *t)
     int64_t bytes = (int64_t)http_body(t->request.x).len;
     int wait_s = callback_rate_pending(t->worker->redis, t->entry->repo, bytes);
     return wait_s == 0 ||
-           verdict_later(&t->verdict, 429, "pending_limited", wait_s,
-                         "the dispatch of this delivery is not known yet; until then %d callbacks "
-                         "a minute of at most %d KiB are accepted",
-                         CALLBACK_PENDING_A_MINUTE, CALLBACK_PENDING_MAX_BYTES >> 10);
+           answer_later(&t->answer, 429, "pending_limited", wait_s,
+                        "the dispatch of this delivery is not known yet; until then %d callbacks "
+                        "a minute of at most %d KiB are accepted",
+                        CALLBACK_PENDING_A_MINUTE, CALLBACK_PENDING_MAX_BYTES >> 10);
 }
 
 static bool step_provenance(struct visit *t)
@@ -221,7 +221,7 @@ static bool step_provenance(struct visit *t)
         return provenance_by_token(t);
     struct dispatch_lookup lookup;
     dispatch_look(t->worker->redis, str_of(fields->delivery_id), t->entry->repo, &lookup);
-    return provenance_of_lookup(fields, &lookup, clock_wall_ms(), &t->provenance, &t->verdict) &&
+    return provenance_of_lookup(fields, &lookup, clock_wall_ms(), &t->provenance, &t->answer) &&
            (t->provenance.kind != PROVENANCE_PENDING || lookup.result != LOOKUP_NONE ||
             pending_check(t));
 }
@@ -243,7 +243,7 @@ static bool step_view(struct visit *t)
                       conclusion, &why) ||
         !found)
         state = JOB_NONE; /* best effort: the fold decides */
-    return callback_view_check(fields, state, conclusion, &t->status, &t->verdict);
+    return callback_repeat_check(fields, state, conclusion, &t->status, &t->answer);
 }
 
 static void visit_publish(struct visit *t)
@@ -279,9 +279,9 @@ static bool step_whoami(struct visit *t)
 {
     const struct callback_options *o = &t->worker->route->options;
     if (!t->version->list)
-        return callback_admit(NULL, STR_NONE, &t->entry, &t->verdict);
+        return callback_admit(NULL, STR_NONE, &t->entry, &t->answer);
     t->entry = allowlist_find(t->version->list, str_of(t->request.repo));
-    if (t->entry && (!identity_ids_check(t->issuer, jwt_claims(t->token), t->entry, &t->verdict) ||
+    if (t->entry && (!identity_ids_check(t->issuer, jwt_claims(t->token), t->entry, &t->answer) ||
                      (t->entry->level >= 2 && !step_rate(t))))
         return false;
     const struct provider *provider = providers_of(t->version->providers, t->issuer);
@@ -293,7 +293,7 @@ static bool step_whoami(struct visit *t)
                               .public_url = o->public_url };
     buf_init(&t->whoami, ANSWER_MAX);
     whoami_put(&t->whoami, &w);
-    return verdict_ignore(&t->verdict, "answered", "");
+    return answer_ignore(&t->answer, "answered", "");
 }
 
 /* Takes the request through all steps: published or answered, the exchange is gone. False: it must
@@ -320,9 +320,9 @@ static bool steps_run(const struct callback_worker *worker, const struct waiting
     if (accepted)
         visit_publish(t);
     else if (t->whoami.len)
-        responder_answer_with(o->responder, &t->request, &t->verdict, buf_str(&t->whoami));
+        responder_answer_with(o->responder, &t->request, &t->answer, buf_str(&t->whoami));
     else if (!must_wait)
-        responder_answer(o->responder, &t->request, &t->verdict);
+        responder_answer(o->responder, &t->request, &t->answer);
     buf_clear(&t->whoami);
     callback_body_clear(&t->body);
     allowlist_feed_release(o->feed, t->version);
@@ -333,14 +333,14 @@ static bool steps_run(const struct callback_worker *worker, const struct waiting
 
 /* ---- the queue and its threads ----------------------------------------------------------- */
 
-static void answer_later(struct callback_route *r, const struct waiting *w)
+static void answer_overloaded(struct callback_route *r, const struct waiting *w)
 {
     struct request request;
-    struct verdict v;
+    struct answer a;
     request_init(&request, w->x, w->names, STR_NONE);
     request.started_us = w->since_us;
-    (void)verdict_later(&v, 503, "overloaded", RETRY_S, "not stored, try again");
-    responder_answer(r->options.responder, &request, &v);
+    (void)answer_later(&a, 503, "overloaded", RETRY_S, "not stored, try again");
+    responder_answer(r->options.responder, &request, &a);
 }
 
 static void queue_append(struct callback_route *r, struct queue *queue, struct waiting *w)
@@ -381,7 +381,7 @@ static void *worker_main(void *opaque)
     struct callback_route *r = worker->route;
     for (struct waiting *w; (w = queue_take(r, worker->queue));) {
         if (clock_mono_us() - w->since_us >= STALE_US)
-            answer_later(r, w);
+            answer_overloaded(r, w);
         else if (!steps_run(worker, w)) {
             queue_append(r, &r->keys, w);
             continue;
@@ -444,7 +444,7 @@ void callback_route_free(struct callback_route *r)
     DL_CONCAT(r->ready.first, r->keys.first);
     DL_FOREACH_SAFE(r->ready.first, w, next)
     {
-        answer_later(r, w);
+        answer_overloaded(r, w);
         free(w);
     }
     callback_rate_free(r->rate);

@@ -31,12 +31,12 @@ static struct str claim_as_text(const json_t *value, char to[32])
 
 /* ---- the repository -------------------------------------------------------------------------- */
 
-static bool repo_set(char repo[REPO_MAX + 1], struct str text, struct verdict *v)
+static bool repo_set(char repo[REPO_MAX + 1], struct str text, struct answer *a)
 {
     if (!repo_valid(text) || !str_copy(repo, REPO_MAX + 1, text))
-        return verdict_refuse(v, 401, "claims_malformed",
-                              "the token names no repository (owner/repo), and the providers file "
-                              "does not map its issuer");
+        return answer_refuse(a, 401, "claims_malformed",
+                             "the token names no repository (owner/repo), and the providers file "
+                             "does not map its issuer");
     return true;
 }
 
@@ -52,14 +52,14 @@ static bool claim_matches(const json_t *claims, const struct provider_claim *wan
 }
 
 static bool key_read(const json_t *claims, const struct provider *provider, struct buf *key,
-                     struct verdict *v)
+                     struct answer *a)
 {
     for (size_t i = 0; i < PROVIDER_KEY_MAX && provider->key[i]; i++) {
         char number[32];
         struct str text = claim_as_text(json_object_get(claims, provider->key[i]), number);
         if (text.len == 0)
-            return verdict_refuse(v, 401, "claims_missing", "the token lacks the claim %s",
-                                  provider->key[i]);
+            return answer_refuse(a, 401, "claims_missing", "the token lacks the claim %s",
+                                 provider->key[i]);
         if (i > 0)
             buf_putc(key, '/');
         buf_put(key, text);
@@ -69,35 +69,35 @@ static bool key_read(const json_t *claims, const struct provider *provider, stru
 
 /* The claim `repository` of such a token counts for nothing. */
 static bool pipeline_check(const json_t *claims, const struct provider *provider,
-                           char repo[REPO_MAX + 1], struct verdict *v)
+                           char repo[REPO_MAX + 1], struct answer *a)
 {
     struct buf CLEANUP(buf_clear) key = BUF_INIT(KEY_MAX_BYTES);
-    if (!key_read(claims, provider, &key, v))
+    if (!key_read(claims, provider, &key, a))
         return false;
     const struct provider_pipeline *found =
         buf_full(&key) ? NULL : providers_find(provider, buf_str(&key));
     if (!found)
-        return verdict_refuse(v, 403, "pipeline_unregistered",
-                              "the pipeline %.*s of %s is registered for no repository",
-                              STR_ARG(str_cut(buf_str(&key), 200)), provider->name);
+        return answer_refuse(a, 403, "pipeline_unregistered",
+                             "the pipeline %.*s of %s is registered for no repository",
+                             STR_ARG(str_cut(buf_str(&key), 200)), provider->name);
     for (size_t i = 0; i < found->n_claims; i++)
         if (!claim_matches(claims, &found->claims[i]))
-            return verdict_refuse(v, 403, "claim_mismatch",
-                                  "claim %.*s has none of the values registered for this pipeline",
-                                  STR_ARG(found->claims[i].name));
-    return repo_set(repo, found->repo, v);
+            return answer_refuse(a, 403, "claim_mismatch",
+                                 "claim %.*s has none of the values registered for this pipeline",
+                                 STR_ARG(found->claims[i].name));
+    return repo_set(repo, found->repo, a);
 }
 
 bool identity_check(struct str issuer, const json_t *claims, const struct providers *providers,
-                    char repo[REPO_MAX + 1], struct verdict *v)
+                    char repo[REPO_MAX + 1], struct answer *a)
 {
     const struct provider *provider = providers_of(providers, issuer);
-    return provider ? pipeline_check(claims, provider, repo, v)
-                    : repo_set(repo, claim_text(claims, "repository"), v);
+    return provider ? pipeline_check(claims, provider, repo, a)
+                    : repo_set(repo, claim_text(claims, "repository"), a);
 }
 
 bool identity_ids_check(struct str issuer, const json_t *claims,
-                        const struct allowlist_entry *entry, struct verdict *v)
+                        const struct allowlist_entry *entry, struct answer *a)
 {
     const struct {
         const char *claim;
@@ -110,10 +110,10 @@ bool identity_ids_check(struct str issuer, const json_t *claims,
         char number[32], id[STR_NUMBER_SIZE];
         struct str text = claim_as_text(json_object_get(claims, wanted[i].claim), number);
         if (wanted[i].id > 0 && !str_eq(text, str_number(id, wanted[i].id)))
-            return verdict_refuse(v, 403, "other_repository",
-                                  "claim %s is not the one of the allowlist: its name was "
-                                  "registered anew, or the allowlist is wrong",
-                                  wanted[i].claim);
+            return answer_refuse(a, 403, "other_repository",
+                                 "claim %s is not the one of the allowlist: its name was "
+                                 "registered anew, or the allowlist is wrong",
+                                 wanted[i].claim);
     }
     return true;
 }
@@ -130,25 +130,25 @@ void run_claims_read(struct str issuer, const json_t *claims, struct run_claims 
     (void)str_copy(ret->run_attempt, sizeof(ret->run_attempt), claim_text(claims, "run_attempt"));
 }
 
-static bool claim_check(const char *name, const char *claim, const char *field, struct verdict *v)
+static bool claim_check(const char *name, const char *claim, const char *field, struct answer *a)
 {
     if (claim[0] == '\0')
-        return verdict_refuse(v, 403, "run_claims_missing",
-                              "the token has no claim %s; accepted is a token of GitHub Actions "
-                              "as GitHub issues it",
-                              name);
+        return answer_refuse(a, 403, "run_claims_missing",
+                             "the token has no claim %s; accepted is a token of GitHub Actions "
+                             "as GitHub issues it",
+                             name);
     if (strcmp(claim, field) != 0)
-        return verdict_refuse(v, 403, "other_run",
-                              "workflow.%s differs from the claim %s of the token; accepted is %s: "
-                              "a job reports on its own run only",
-                              name, name, claim);
+        return answer_refuse(a, 403, "other_run",
+                             "workflow.%s differs from the claim %s of the token; accepted is %s: "
+                             "a job reports on its own run only",
+                             name, name, claim);
     return true;
 }
 
 bool run_claims_check(const struct run_claims *claims, const struct callback *fields,
-                      struct verdict *v)
+                      struct answer *a)
 {
     return !claims->wanted ||
-           (claim_check("run_id", claims->run_id, fields->run_id, v) &&
-            claim_check("run_attempt", claims->run_attempt, fields->run_attempt, v));
+           (claim_check("run_id", claims->run_id, fields->run_id, a) &&
+            claim_check("run_attempt", claims->run_attempt, fields->run_attempt, a));
 }

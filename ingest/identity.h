@@ -8,7 +8,7 @@
 #include "../common/model/callback.h"
 #include "../common/model/limits.h"
 #include "../common/model/providers.h"
-#include "verdict.h"
+#include "answer.h"
 
 struct json_t; /* jansson's */
 
@@ -17,14 +17,14 @@ struct json_t; /* jansson's */
  * providers NULL: there is no file. True: repo is set. */
 bool identity_check(struct str issuer, const struct json_t *claims,
                     const struct providers *providers, char repo[REPO_MAX + 1],
-                    struct verdict *v) MUST_CHECK;
+                    struct answer *a) MUST_CHECK;
 
 /* Whether this is the repository that the allowlist means, and not another that took its name: the
  * ids of the entry, if it has any, must equal the claims repository_id and repository_owner_id of a
  * token of GitHub Actions (https://docs.github.com/en/actions/reference/security/oidc). Tokens of
  * other CIs have no ids. False: 403. */
 bool identity_ids_check(struct str issuer, const struct json_t *claims,
-                        const struct allowlist_entry *entry, struct verdict *v) MUST_CHECK;
+                        const struct allowlist_entry *entry, struct answer *a) MUST_CHECK;
 
 /* A job of GitHub Actions may report only on its own run and attempt. Others' tokens name no run.
  */
@@ -39,6 +39,6 @@ void run_claims_read(struct str issuer, const struct json_t *claims, struct run_
 /* After the field checks. False: 403, with the claim that differs and what is accepted. An absent
  * claim equals nothing. */
 bool run_claims_check(const struct run_claims *claims, const struct callback *fields,
-                      struct verdict *v) MUST_CHECK;
+                      struct answer *a) MUST_CHECK;
 
 #endif

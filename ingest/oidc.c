@@ -207,20 +207,20 @@ static void keyset_put(struct oidc *o, struct keyset *keys)
 
 /* *ret is the caller's, also when it is refused. *issuer: its number. */
 static bool token_read(const struct oidc *o, struct str text, struct jwt **ret, size_t *issuer,
-                       struct verdict *v)
+                       struct answer *a)
 {
     struct why why;
     if (jwt_read(ret, text, &why))
-        return verdict_refuse(v, 401, "token_malformed", "%s", why.text);
+        return answer_refuse(a, 401, "token_malformed", "%s", why.text);
     if (!str_is(jwt_header(*ret, "alg"), "RS256"))
-        return verdict_refuse(v, 401, "token_algorithm", "only tokens signed with RS256 are taken");
+        return answer_refuse(a, 401, "token_algorithm", "only tokens signed with RS256 are taken");
     for (*issuer = 0; *issuer < o->n; ++*issuer)
         if (str_is(jwt_claim(*ret, "iss"), o->issuers[*issuer].name))
             return true;
-    return verdict_refuse(v, 401, "token_issuer",
-                          "the token's issuer %.*s is not one of those that the relay trusts "
-                          "(CRCR_OIDC_ISSUERS)",
-                          STR_ARG(str_cut(jwt_claim(*ret, "iss"), 200)));
+    return answer_refuse(a, 401, "token_issuer",
+                         "the token's issuer %.*s is not one of those that the relay trusts "
+                         "(CRCR_OIDC_ISSUERS)",
+                         STR_ARG(str_cut(jwt_claim(*ret, "iss"), 200)));
 }
 
 const char *oidc_audience(const struct oidc *o)
@@ -228,24 +228,24 @@ const char *oidc_audience(const struct oidc *o)
     return o->audience;
 }
 
-bool oidc_glance(const struct oidc *o, struct str text, struct verdict *v)
+bool oidc_glance(const struct oidc *o, struct str text, struct answer *a)
 {
     struct jwt *CLEANUP(jwt_cleanup) token = NULL;
     size_t issuer;
-    return token_read(o, text, &token, &issuer, v);
+    return token_read(o, text, &token, &issuer, a);
 }
 
 enum oidc_result oidc_verify(struct oidc *o, struct str text, int wait_ms, struct jwt **ret,
-                             struct str *issuer, struct verdict *v)
+                             struct str *issuer, struct answer *a)
 {
     struct jwt *CLEANUP(jwt_cleanup) token = NULL;
     size_t k;
-    if (!token_read(o, text, &token, &k, v))
+    if (!token_read(o, text, &token, &k, a))
         return OIDC_REFUSED;
     struct keyset *keys = keyset_get(&o->issuers[k], jwt_header(token, "kid"), wait_ms);
     if (!keys) {
-        (void)verdict_later(v, 503, "issuer_keys", 5, "the keys of %s cannot be had now",
-                            o->issuers[k].name);
+        (void)answer_later(a, 503, "issuer_keys", 5, "the keys of %s cannot be had now",
+                           o->issuers[k].name);
         return OIDC_NO_KEYS;
     }
     struct why why;
@@ -253,7 +253,7 @@ enum oidc_result oidc_verify(struct oidc *o, struct str text, int wait_ms, struc
                                     OIDC_LEEWAY_S, &why);
     keyset_put(o, keys);
     if (err) {
-        (void)verdict_refuse(v, 401, "token_bad", "%s", why.text);
+        (void)answer_refuse(a, 401, "token_bad", "%s", why.text);
         return OIDC_REFUSED;
     }
     *issuer = str_of(o->issuers[k].name);
@@ -262,7 +262,7 @@ enum oidc_result oidc_verify(struct oidc *o, struct str text, int wait_ms, struc
     return OIDC_VERIFIED;
 }
 
-bool oidc_owner_check(const struct oidc *o, struct str issuer, struct str repo, struct verdict *v)
+bool oidc_owner_check(const struct oidc *o, struct str issuer, struct str repo, struct answer *a)
 {
     for (size_t k = 0; k < o->n; k++) {
         if (!str_is(issuer, o->issuers[k].name))
@@ -275,8 +275,8 @@ bool oidc_owner_check(const struct oidc *o, struct str issuer, struct str repo, 
                 str_eq_nocase(str_cut(repo, owner.len), owner))
                 return true;
     }
-    return verdict_refuse(v, 403, "issuer_owner", "%.*s may not speak for the owner of %.*s",
-                          STR_ARG(issuer), STR_ARG(repo));
+    return answer_refuse(a, 403, "issuer_owner", "%.*s may not speak for the owner of %.*s",
+                         STR_ARG(issuer), STR_ARG(repo));
 }
 
 bool oidc_age(struct oidc *o, size_t i, struct str *issuer, double *age_s)

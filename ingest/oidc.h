@@ -6,7 +6,7 @@
 #define CRCR_INGEST_OIDC_H
 
 #include "../common/base/str.h"
-#include "verdict.h"
+#include "answer.h"
 
 #define OIDC_LEEWAY_S 60
 
@@ -32,21 +32,21 @@ void oidc_free(struct oidc *o);
 /* That tokens must name; lives as long as o. */
 const char *oidc_audience(const struct oidc *o);
 /* Checks a token's form, algorithm and issuer. Cheap, and proves nothing. False: 401. */
-bool oidc_glance(const struct oidc *o, struct str token, struct verdict *v) MUST_CHECK;
+bool oidc_glance(const struct oidc *o, struct str token, struct answer *a) MUST_CHECK;
 enum oidc_result {
     OIDC_VERIFIED,
     OIDC_REFUSED, /* 401: it is bad */
     OIDC_NO_KEYS, /* 503: its key is not known, and the issuer did not answer within wait_ms */
 };
-/* Verifies the token. VERIFIED: *ret is the caller's to free, *issuer lives as long as o, *v is
- * untouched. Otherwise *v says why not. */
+/* Verifies the token. VERIFIED: *ret is the caller's to free, *issuer lives as long as o, *a is
+ * untouched. Otherwise *a says why not. */
 enum oidc_result oidc_verify(struct oidc *o, struct str token, int wait_ms, struct jwt **ret,
-                             struct str *issuer, struct verdict *v) MUST_CHECK;
+                             struct str *issuer, struct answer *a) MUST_CHECK;
 
 /* Whether that issuer, from oidc_verify, may speak for the owner of owner/repo. GitHub and
  * Buildkite may for every owner: their tokens prove it, or the providers file does. False: 403. */
 bool oidc_owner_check(const struct oidc *o, struct str issuer, struct str repo,
-                      struct verdict *v) MUST_CHECK;
+                      struct answer *a) MUST_CHECK;
 
 /* For metrics: the i-th issuer and the age of its keys (-1: none yet); false past the last. */
 bool oidc_age(struct oidc *o, size_t i, struct str *issuer, double *age_s);

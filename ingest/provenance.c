@@ -31,14 +31,14 @@ void provenance_of_self(const struct callback *fields, struct provenance *ret)
 
 bool provenance_of_token(const struct callback *fields, struct str repo,
                          const struct callback_token *token, struct provenance *ret,
-                         struct verdict *v)
+                         struct answer *a)
 {
     if (strcmp(token->delivery, fields->delivery_id) != 0)
-        return verdict_refuse(v, 403, "callback_token_delivery",
-                              "the callback_token is for another delivery");
+        return answer_refuse(a, 403, "callback_token_delivery",
+                             "the callback_token is for another delivery");
     if (!str_eq_nocase(str_of(token->repo), repo))
-        return verdict_refuse(v, 403, "callback_token_repo",
-                              "the callback_token is for another repository");
+        return answer_refuse(a, 403, "callback_token_repo",
+                             "the callback_token is for another repository");
     return provenance_set(ret, PROVENANCE_TOKEN, token->pr, token->head_sha, token->dispatched_ms);
 }
 
@@ -85,17 +85,17 @@ static bool is_recent(struct str delivery, int64_t now_ms)
 }
 
 bool provenance_of_lookup(const struct callback *fields, const struct dispatch_lookup *lookup,
-                          int64_t now_ms, struct provenance *ret, struct verdict *v)
+                          int64_t now_ms, struct provenance *ret, struct answer *a)
 {
     const struct dispatch_record *record = &lookup->record;
     if (lookup->result == LOOKUP_FOUND)
         return provenance_set(ret, PROVENANCE_RECORD, record->pr, record->head_sha,
                               record->dispatched_ms);
     if (lookup->result == LOOKUP_NONE && !is_recent(str_of(fields->delivery_id), now_ms))
-        return verdict_refuse(v, 400, "no_dispatch_record", "no matching dispatch record%s",
-                              fields->callback_token[0]
-                                  ? ""
-                                  : ", and the body has no callback_token: send back the whole "
-                                    "client_payload of the dispatch, unchanged");
+        return answer_refuse(a, 400, "no_dispatch_record", "no matching dispatch record%s",
+                             fields->callback_token[0]
+                                 ? ""
+                                 : ", and the body has no callback_token: send back the whole "
+                                   "client_payload of the dispatch, unchanged");
     return provenance_set(ret, PROVENANCE_PENDING, 0, "", 0);
 }

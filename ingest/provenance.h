@@ -13,7 +13,7 @@
 #include "../common/crypto/callback_token.h"
 #include "../common/model/callback.h"
 #include "../common/view/claims.h"
-#include "verdict.h"
+#include "answer.h"
 
 #define PROVENANCE_GRACE_MS 60000
 
@@ -36,7 +36,7 @@ void provenance_of_self(const struct callback *fields, struct provenance *ret);
 /* token: verified. False: 403, it names another delivery or repository. */
 bool provenance_of_token(const struct callback *fields, struct str repo,
                          const struct callback_token *token, struct provenance *ret,
-                         struct verdict *v) MUST_CHECK;
+                         struct answer *a) MUST_CHECK;
 
 enum lookup_result {
     LOOKUP_UNAVAILABLE, /* Redis did not answer */
@@ -49,7 +49,7 @@ struct dispatch_lookup {
     struct dispatch_record record; /* FOUND */
 };
 bool provenance_of_lookup(const struct callback *fields, const struct dispatch_lookup *lookup,
-                          int64_t now_ms, struct provenance *ret, struct verdict *v) MUST_CHECK;
+                          int64_t now_ms, struct provenance *ret, struct answer *a) MUST_CHECK;
 
 /* When a delivery was created: GitHub's delivery ids are UUIDs of version 1, which hold the time
  * (RFC 9562 section 5.1). False for other ids. */

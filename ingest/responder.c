@@ -71,24 +71,24 @@ static bool reply(struct responder *responder, const struct request *request, in
 }
 
 void responder_answer_with(struct responder *responder, const struct request *request,
-                           const struct verdict *v, struct str body)
+                           const struct answer *a, struct str body)
 {
-    const char *event = v->status < 400 ? request->names->ignored : request->names->refused;
+    const char *event = a->status < 400 ? request->names->ignored : request->names->refused;
     log_info(event, LOG_STR("delivery", str_of(request->delivery)),
-             LOG_STR("repo", str_of(request->repo)), LOG_INT("status", v->status),
-             LOG_STR("reason", str_of(v->reason)));
-    (void)reply(responder, request, v->status, v->reason, v->retry_after_s, body);
+             LOG_STR("repo", str_of(request->repo)), LOG_INT("status", a->status),
+             LOG_STR("reason", str_of(a->reason)));
+    (void)reply(responder, request, a->status, a->reason, a->retry_after_s, body);
 }
 
 void responder_answer(struct responder *responder, const struct request *request,
-                      const struct verdict *v)
+                      const struct answer *a)
 {
-    struct buf CLEANUP(buf_clear) body = BUF_INIT(8 * sizeof(v->text));
+    struct buf CLEANUP(buf_clear) body = BUF_INIT(8 * sizeof(a->text));
     buf_puts(&body, "{\"detail\": ");
-    json_text_put(&body, str_of(v->text));
+    json_text_put(&body, str_of(a->text));
     buf_putc(&body, '}');
-    responder_answer_with(responder, request, v,
-                          v->status < 400 ? str_of(v->text) : buf_str(&body));
+    responder_answer_with(responder, request, a,
+                          a->status < 400 ? str_of(a->text) : buf_str(&body));
 }
 
 void responder_refused(struct responder *responder, struct http_exchange *x,
@@ -131,12 +131,12 @@ static void failed(struct responder *responder, const struct request *request, c
     log_warn("publish_failed", LOG_STR("delivery", str_of(request->delivery)),
              LOG_STR("topic", str_of(topic)), LOG_STR("error", str_of(err_name(err))),
              LOG_STR("reason", str_of(reason)));
-    struct verdict v;
-    (void)verdict_later(&v, 503, "publish_failed", RETRY_AFTER_S, "%s",
-                        err == ERR_UNKNOWN ? "Kafka did not acknowledge in time, the outcome is "
-                                             "unknown; again is harmless"
-                                           : "not stored, try again");
-    responder_answer(responder, request, &v);
+    struct answer a;
+    (void)answer_later(&a, 503, "publish_failed", RETRY_AFTER_S, "%s",
+                       err == ERR_UNKNOWN ? "Kafka did not acknowledge in time, the outcome is "
+                                            "unknown; again is harmless"
+                                          : "not stored, try again");
+    responder_answer(responder, request, &a);
 }
 
 /* On the writer's thread. */

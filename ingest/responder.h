@@ -9,8 +9,8 @@
 #include "../common/io/http_server.h"
 #include "../common/io/topic_writer.h"
 #include "../common/model/limits.h"
+#include "answer.h"
 #include "metrics.h"
-#include "verdict.h"
 
 struct responder {
     struct metrics *metrics;
@@ -43,10 +43,10 @@ void responder_declare(struct responder *responder, const char *const *topics, s
 
 /* Answers now. The exchange is gone afterwards. */
 void responder_answer(struct responder *responder, const struct request *request,
-                      const struct verdict *v);
-/* The same, of a verdict below 400, whose text does not count: body is JSON of any length. */
+                      const struct answer *a);
+/* The same, of a answer below 400, whose text does not count: body is JSON of any length. */
 void responder_answer_with(struct responder *responder, const struct request *request,
-                           const struct verdict *v, struct str body);
+                           const struct answer *a, struct str body);
 
 /* Logs and counts a request that the server answered itself: the body is too large (413), there is
  * no memory for it (503), or it did not come in time (408). */

@@ -47,70 +47,70 @@ enum err form_payload(struct str body, char **ret, size_t *len, struct why *why)
 /* ---- the rules ------------------------------------------------------------------------------ */
 
 bool webhook_head_check(const struct webhook_rules *rules, const struct webhook_head *head,
-                        struct verdict *v)
+                        struct answer *a)
 {
     struct str hex;
     if (!head->signature.ptr)
-        return verdict_refuse(v, 400, "signature_missing", "X-Hub-Signature-256 is missing");
+        return answer_refuse(a, 400, "signature_missing", "X-Hub-Signature-256 is missing");
     if (!signature_form(head->signature, &hex))
-        return verdict_refuse(v, 401, "signature_malformed",
-                              "X-Hub-Signature-256 is not sha256= and 64 hex digits");
+        return answer_refuse(a, 401, "signature_malformed",
+                             "X-Hub-Signature-256 is not sha256= and 64 hex digits");
     if (str_is(head->target_type, "integration") && head->target_id.ptr && rules->app_id.ptr &&
         !str_eq(head->target_id, rules->app_id))
-        return verdict_refuse(v, 401, "other_app", "this webhook is for another GitHub App");
+        return answer_refuse(a, 401, "other_app", "this webhook is for another GitHub App");
     if (!head->event.ptr)
-        return verdict_refuse(v, 400, "event_missing", "X-GitHub-Event is missing");
+        return answer_refuse(a, 400, "event_missing", "X-GitHub-Event is missing");
     return true;
 }
 
 static bool body_decode(const struct webhook_head *head, struct str *body,
-                        struct webhook_record *ret, struct verdict *v)
+                        struct webhook_record *ret, struct answer *a)
 {
     if (!form_is(head->content_type))
         return true;
     struct why why;
     enum err err = form_payload(*body, &ret->decoded, &ret->decoded_len, &why);
     if (err == ERR_RETRY)
-        return verdict_later(v, 503, "no_memory", 2, "%s", why.text);
+        return answer_later(a, 503, "no_memory", 2, "%s", why.text);
     if (err)
-        return verdict_refuse(v, 400, "body_malformed", "%s", why.text);
+        return answer_refuse(a, 400, "body_malformed", "%s", why.text);
     *body = (struct str){ ret->decoded, ret->decoded_len };
     return true;
 }
 
-static bool ignore(struct verdict *v, const char *reason)
+static bool ignore(struct answer *a, const char *reason)
 {
     char answer[96];
     (void)snprintf(answer, sizeof(answer), "{\"ignored\":true,\"reason\":\"%s\"}", reason);
-    return verdict_ignore(v, reason, answer);
+    return answer_ignore(a, reason, answer);
 }
 
 static bool steps(const struct webhook_rules *rules, const struct webhook_head *head,
                   struct str body, int64_t received_ms, struct webhook_record *ret,
-                  struct verdict *v)
+                  struct answer *a)
 {
     struct str hex;
-    if (!webhook_head_check(rules, head, v))
+    if (!webhook_head_check(rules, head, a))
         return false;
     if (!signature_form(head->signature, &hex) || !signature_matches(&rules->secrets, body, hex))
-        return verdict_refuse(v, 401, "signature_bad", "the signature does not match the body");
+        return answer_refuse(a, 401, "signature_bad", "the signature does not match the body");
     enum event_kind kind = event_kind_of(head->event);
     if (kind == EVENT_OTHER)
-        return ignore(v, "other_event");
+        return ignore(a, "other_event");
     if (!delivery_valid(head->delivery))
-        return verdict_refuse(v, 400, "delivery_malformed",
-                              "X-GitHub-Delivery is missing or not [A-Za-z0-9-]{1,%d}",
-                              DELIVERY_MAX);
-    if (!body_decode(head, &body, ret, v))
+        return answer_refuse(a, 400, "delivery_malformed",
+                             "X-GitHub-Delivery is missing or not [A-Za-z0-9-]{1,%d}",
+                             DELIVERY_MAX);
+    if (!body_decode(head, &body, ret, a))
         return false;
     struct why why;
     const char *reason;
     enum event_verdict said =
         event_classify(&rules->events, kind, body, &ret->facts, &reason, &why);
     if (said == EVENT_IGNORED)
-        return ignore(v, reason);
+        return ignore(a, reason);
     if (said != EVENT_ACCEPTED)
-        return verdict_refuse(v, 400, reason, "%s", why.text);
+        return answer_refuse(a, 400, reason, "%s", why.text);
     ret->event = event_of_facts(kind, &ret->facts);
     ret->event.delivery = head->delivery;
     ret->event.source = STR_LIT("webhook");
@@ -122,11 +122,11 @@ static bool steps(const struct webhook_rules *rules, const struct webhook_head *
 
 bool webhook_check(const struct webhook_rules *rules, const struct webhook_head *head,
                    struct str body, int64_t received_ms, struct webhook_record *ret,
-                   struct verdict *v)
+                   struct answer *a)
 {
     ret->decoded = NULL;
     buf_init(&ret->key, 0);
-    if (steps(rules, head, body, received_ms, ret, v))
+    if (steps(rules, head, body, received_ms, ret, a))
         return true;
     webhook_record_clear(ret);
     return false;
@@ -156,12 +156,12 @@ static struct webhook_head head_of(const struct http_exchange *x)
 void webhook_begin(const struct webhook_route *route, struct http_exchange *x)
 {
     const struct webhook_head head = head_of(x);
-    struct verdict v;
-    if (webhook_head_check(&route->rules, &head, &v))
+    struct answer a;
+    if (webhook_head_check(&route->rules, &head, &a))
         return;
     struct request request;
     request_init(&request, x, &webhook_names, head.delivery);
-    responder_answer(route->responder, &request, &v);
+    responder_answer(route->responder, &request, &a);
 }
 
 void webhook_handle(const struct webhook_route *route, struct http_exchange *x)
@@ -171,9 +171,9 @@ void webhook_handle(const struct webhook_route *route, struct http_exchange *x)
     request_init(&request, x, &webhook_names, head.delivery);
     request.started_us = clock_mono_us();
     struct webhook_record record;
-    struct verdict v;
-    if (!webhook_check(&route->rules, &head, http_body(x), http_received_ms(x), &record, &v)) {
-        responder_answer(route->responder, &request, &v);
+    struct answer a;
+    if (!webhook_check(&route->rules, &head, http_body(x), http_received_ms(x), &record, &a)) {
+        responder_answer(route->responder, &request, &a);
         return;
     }
     struct headers headers;

@@ -4,9 +4,9 @@
 
 #include "../common/base/buf.h"
 #include "../common/model/event_rules.h"
+#include "answer.h"
 #include "responder.h"
 #include "signature.h"
-#include "verdict.h"
 
 struct webhook_rules {
     struct signature_secrets secrets;
@@ -48,11 +48,11 @@ struct webhook_record {
 
 /* The checks that need no body: form of the signature, target, event. */
 bool webhook_head_check(const struct webhook_rules *rules, const struct webhook_head *head,
-                        struct verdict *v) MUST_CHECK;
+                        struct answer *a) MUST_CHECK;
 /* All checks, in their order. True: publish *ret, the caller's to clear. */
 bool webhook_check(const struct webhook_rules *rules, const struct webhook_head *head,
                    struct str body, int64_t received_ms, struct webhook_record *ret,
-                   struct verdict *v) MUST_CHECK;
+                   struct answer *a) MUST_CHECK;
 void webhook_record_clear(struct webhook_record *r);
 
 /* For webhooks with the content type application/x-www-form-urlencoded, which have the JSON in the

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct providers *providers;
     static struct callback none;
     char repo[REPO_MAX + 1] = "";
-    struct verdict v = { 0 };
+    struct answer v = { 0 };
     struct run_claims run;
     struct why why;
     if (!providers)

@@ -36,7 +36,7 @@ static void encode(struct buf *to, struct str body, unsigned style)
 }
 
 static bool check(const char *kind, const char *type, struct str body, struct webhook_record *to,
-                  struct verdict *v)
+                  struct answer *v)
 {
     char signature[7 + SHA256_HEX_SIZE] = "sha256=";
     hmac_sha256_hex(rules.secrets.at[0], body, signature + 7);
@@ -50,7 +50,7 @@ static bool check(const char *kind, const char *type, struct str body, struct we
 static void both_ways(const char *kind, struct str body, unsigned style)
 {
     static struct webhook_record json, form;
-    struct verdict said, said_of_form;
+    struct answer said, said_of_form;
     struct buf text;
     buf_init(&text, 1u << 24);
     encode(&text, body, style);

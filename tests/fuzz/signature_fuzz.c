@@ -27,7 +27,7 @@ static bool is_ours(struct str hex, struct str body)
 static void check_webhook(const struct webhook_head *head, struct str body)
 {
     static struct webhook_record record;
-    struct verdict v = { 0 };
+    struct answer v = { 0 };
     struct str hex = STR_NONE;
     bool formed = signature_form(head->signature, &hex);
     must(!formed || (hex.len == 64 && str_starts(head->signature, "sha256=")));
@@ -49,7 +49,7 @@ static void check_webhook(const struct webhook_head *head, struct str body)
 static void check_bearer(struct str authorization)
 {
     struct str token;
-    struct verdict v = { 0 };
+    struct answer v = { 0 };
     if (!callback_bearer(authorization, &token, &v))
         must(v.status == 401);
     else

@@ -152,7 +152,7 @@ static void check_fold(struct str body, const struct callback *c)
 static void read_callback(struct str body)
 {
     static struct callback_body ret;
-    struct verdict v = { 0 };
+    struct answer v = { 0 };
     if (!callback_body_read(body, STR_LIT("3"), &ret, &v)) {
         must(v.status == 400);
         return;

@@ -21,7 +21,7 @@
 
 static struct providers *providers;
 static char repo[REPO_MAX + 1];
-static struct verdict verdict;
+static struct answer answer;
 
 static int providers_make(void **state)
 {
@@ -64,15 +64,15 @@ static int providers_drop(void **state)
 static bool checked(const char *issuer, const char *claims)
 {
     repo[0] = '\0';
-    verdict = (struct verdict){ 0 };
+    answer = (struct answer){ 0 };
     json_auto_t *document = json_loads(claims, JSON_REJECT_DUPLICATES, NULL); /* as jwt.c */
-    return identity_check(str_of(issuer), document, providers, repo, &verdict);
+    return identity_check(str_of(issuer), document, providers, repo, &answer);
 }
 
 static void assert_status(const char *issuer, const char *claims, int status)
 {
     assert_false(checked(issuer, claims));
-    assert_int_equal(verdict.status, status);
+    assert_int_equal(answer.status, status);
 }
 
 static void github_actions_names_the_repository(void **state)
@@ -118,7 +118,7 @@ static void unregistered_pipeline_is_403(void **state)
     (void)state;
     const char claims[] = "{\"organization_id\":\"" ORG "\",\"pipeline_id\":\"" ORG "\"}";
     assert_status(CALLBACK_ISSUER_BUILDKITE, claims, 403);
-    struct verdict v;
+    struct answer v;
     json_auto_t *document = json_loads(claims, JSON_REJECT_DUPLICATES, NULL); /* as jwt.c */
     assert_false(identity_check(STR_LIT(CALLBACK_ISSUER_BUILDKITE), document, NULL, repo, &v));
     assert_int_equal(v.status, 403);
@@ -154,9 +154,9 @@ static void another_issuer_that_is_mapped_cannot_claim_a_repository(void **state
 {
     (void)state;
     assert_status(GITLAB, "{\"repository\":\"org/oot\"}", 401);
-    assert_non_null(strstr(verdict.text, "lacks the claim project_path"));
+    assert_non_null(strstr(answer.text, "lacks the claim project_path"));
     assert_status(GITLAB, "{\"repository\":\"org/oot\",\"project_path\":\"evil/oot\"}", 403);
-    assert_non_null(strstr(verdict.text, "evil/oot of gitlab is registered for no repository"));
+    assert_non_null(strstr(answer.text, "evil/oot of gitlab is registered for no repository"));
     assert_status(GITLAB, "{\"project_path\":\"\"}", 401);
     assert_status(GITLAB, "{\"project_path\":[\"vendor/ci/oot\"]}", 401);
 }
@@ -178,15 +178,15 @@ static void of_an_issuer_that_is_not_mapped_the_claim_repository_counts(void **s
     assert_true(checked("https://other.example", "{\"repository\":\"org/repo\"}"));
     assert_string_equal(repo, "org/repo");
     assert_status("https://other.example", "{\"project_path\":\"vendor/ci/oot\"}", 401);
-    assert_non_null(strstr(verdict.text, "providers file does not map its issuer"));
+    assert_non_null(strstr(answer.text, "providers file does not map its issuer"));
 }
 
 static int ids_status(const char *issuer, const char *claims, int64_t repo_id, int64_t owner_id)
 {
     const struct allowlist_entry entry = { .repo_id = repo_id, .owner_id = owner_id };
-    verdict = (struct verdict){ 0 };
+    answer = (struct answer){ 0 };
     json_auto_t *document = json_loads(claims, JSON_REJECT_DUPLICATES, NULL); /* as jwt.c */
-    return identity_ids_check(str_of(issuer), document, &entry, &verdict) ? 200 : verdict.status;
+    return identity_ids_check(str_of(issuer), document, &entry, &answer) ? 200 : answer.status;
 }
 
 static void a_name_that_was_registered_anew_is_403(void **state)
@@ -195,9 +195,9 @@ static void a_name_that_was_registered_anew_is_403(void **state)
     const char *claims = "{\"repository_id\":\"71\",\"repository_owner_id\":\"7\"}";
     assert_int_equal(ids_status(ACTIONS, claims, 71, 7), 200);
     assert_int_equal(ids_status(ACTIONS, claims, 72, 7), 403);
-    assert_non_null(strstr(verdict.text, "repository_id"));
+    assert_non_null(strstr(answer.text, "repository_id"));
     assert_int_equal(ids_status(ACTIONS, claims, 71, 8), 403);
-    assert_non_null(strstr(verdict.text, "repository_owner_id"));
+    assert_non_null(strstr(answer.text, "repository_owner_id"));
     assert_int_equal(ids_status(ACTIONS, claims, 0, 7), 200);
     assert_int_equal(ids_status(ACTIONS, claims, 71, 0), 200);
     assert_int_equal(ids_status(ACTIONS, "{}", 0, 0), 200);

@@ -125,7 +125,7 @@ static int verify_within(struct oidc *oidc, const char *kid, int wait_ms)
     char *CLEANUP(mem_free_char) token = token_for(ISSUER, kid);
     struct jwt *CLEANUP(jwt_cleanup) jwt = NULL;
     struct str name;
-    struct verdict v = { 0 };
+    struct answer v = { 0 };
     enum oidc_result result = oidc_verify(oidc, str_of(token), wait_ms, &jwt, &name, &v);
     assert_int_equal(result, v.status == 0     ? OIDC_VERIFIED
                              : v.status == 503 ? OIDC_NO_KEYS
@@ -238,7 +238,7 @@ static void only_trusted_issuers_and_rs256_get_past_a_glance(void **state)
 {
     (void)state;
     struct oidc *oidc = oidc_open(0);
-    struct verdict v;
+    struct answer v;
     char *good = token_for(ISSUER, "k1"), *other = token_for("https://evil.example", "k1");
     assert_true(oidc_glance(oidc, str_of(good), &v));
     assert_false(oidc_glance(oidc, str_of(other), &v));
@@ -310,7 +310,7 @@ static void an_issuer_speaks_for_its_owners_only(void **state)
     struct why why;
     assert_int_equal(oidc_new(&oidc, &options, &why), OK);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct verdict v = { 0 };
+        struct answer v = { 0 };
         assert_int_equal(oidc_owner_check(oidc, str_of(cases[i].issuer), str_of(cases[i].repo), &v),
                          cases[i].may);
         assert_int_equal(v.status, cases[i].may ? 0 : 403);

@@ -14,7 +14,7 @@
 
 static struct callback fields = { .delivery_id = "d-1" };
 static struct provenance provenance;
-static struct verdict verdict;
+static struct answer answer;
 
 static struct callback_token a_token(void)
 {
@@ -27,7 +27,7 @@ static void token_gives_pull_request_commit_and_time(void **state)
 {
     (void)state;
     struct callback_token token = a_token();
-    assert_true(provenance_of_token(&fields, STR_LIT("org/repo"), &token, &provenance, &verdict));
+    assert_true(provenance_of_token(&fields, STR_LIT("org/repo"), &token, &provenance, &answer));
     assert_int_equal(provenance.kind, PROVENANCE_TOKEN);
     assert_int_equal(provenance.pr, 7);
     assert_string_equal(provenance.head_sha, SHA);
@@ -39,16 +39,16 @@ static void token_of_another_delivery_is_403(void **state)
     (void)state;
     struct callback_token token = a_token();
     token.delivery[0] = 'x';
-    assert_false(provenance_of_token(&fields, STR_LIT("org/repo"), &token, &provenance, &verdict));
-    assert_int_equal(verdict.status, 403);
+    assert_false(provenance_of_token(&fields, STR_LIT("org/repo"), &token, &provenance, &answer));
+    assert_int_equal(answer.status, 403);
 }
 
 static void token_of_another_repo_is_403(void **state)
 {
     (void)state;
     struct callback_token token = a_token();
-    assert_false(provenance_of_token(&fields, STR_LIT("org/other"), &token, &provenance, &verdict));
-    assert_int_equal(verdict.status, 403);
+    assert_false(provenance_of_token(&fields, STR_LIT("org/other"), &token, &provenance, &answer));
+    assert_int_equal(answer.status, 403);
 }
 
 static bool check_lookup(enum lookup_result result, const char *delivery, int64_t now_ms)
@@ -57,7 +57,7 @@ static bool check_lookup(enum lookup_result result, const char *delivery, int64_
     str_copy(c.delivery_id, sizeof(c.delivery_id), str_of(delivery));
     struct dispatch_lookup lookup = { .result = result,
                                       .record = { .pr = 8, .head_sha = SHA, .dispatched_ms = 55 } };
-    return provenance_of_lookup(&c, &lookup, now_ms, &provenance, &verdict);
+    return provenance_of_lookup(&c, &lookup, now_ms, &provenance, &answer);
 }
 
 /* GitHub's documented example, version 1: made 2014-04-25T12:52:24.582Z. */
@@ -89,14 +89,14 @@ static void no_record_in_a_consistent_view_is_400(void **state)
 {
     (void)state;
     assert_false(check_lookup(LOOKUP_NONE, "d-1", NOW_MS));
-    assert_int_equal(verdict.status, 400);
-    assert_string_equal(verdict.text,
+    assert_int_equal(answer.status, 400);
+    assert_string_equal(answer.text,
                         "no matching dispatch record, and the body has no callback_token: send "
                         "back the whole client_payload of the dispatch, unchanged");
     const struct callback with = { .delivery_id = "d-1", .callback_token = "a.b.c" }; /* no key */
     const struct dispatch_lookup none = { .result = LOOKUP_NONE };
-    assert_false(provenance_of_lookup(&with, &none, NOW_MS, &provenance, &verdict));
-    assert_string_equal(verdict.text, "no matching dispatch record");
+    assert_false(provenance_of_lookup(&with, &none, NOW_MS, &provenance, &answer));
+    assert_string_equal(answer.text, "no matching dispatch record");
 }
 
 static void record_may_be_late_within_60_s_of_the_delivery(void **state)

@@ -12,7 +12,7 @@
 
 #include "ingest/identity.h"
 
-static struct verdict verdict;
+static struct answer answer;
 
 /* Whether a report on this run and attempt is taken from the owner of a token with these claims. */
 static bool taken(const char *issuer, const char *claims, const char *run_id, const char *attempt)
@@ -23,17 +23,17 @@ static bool taken(const char *issuer, const char *claims, const char *run_id, co
     run_claims_read(str_of(issuer), document, &run);
     str_copy(fields.run_id, sizeof(fields.run_id), str_of(run_id));
     str_copy(fields.run_attempt, sizeof(fields.run_attempt), str_of(attempt));
-    verdict = (struct verdict){ 0 };
-    return run_claims_check(&run, &fields, &verdict);
+    answer = (struct answer){ 0 };
+    return run_claims_check(&run, &fields, &answer);
 }
 
 static void assert_403(const char *claims, const char *run_id, const char *attempt,
                        const char *text)
 {
     assert_false(taken(CALLBACK_ISSUER_ACTIONS, claims, run_id, attempt));
-    assert_int_equal(verdict.status, 403);
-    if (!strstr(verdict.text, text))
-        fail_msg("\"%s\" does not say \"%s\"", verdict.text, text);
+    assert_int_equal(answer.status, 403);
+    if (!strstr(answer.text, text))
+        fail_msg("\"%s\" does not say \"%s\"", answer.text, text);
 }
 
 static void the_run_and_attempt_of_the_token_are_taken(void **state)

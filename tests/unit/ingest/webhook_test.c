@@ -17,7 +17,7 @@
 
 static struct webhook_rules rules;
 static struct webhook_record record;
-static struct verdict verdict;
+static struct answer answer;
 static char signature[80];
 
 static int rules_make(void **state)
@@ -52,15 +52,15 @@ static struct webhook_head head_for(const char *event, struct str body)
 
 static bool checked(const struct webhook_head *head, const char *body)
 {
-    verdict = (struct verdict){ 0 };
-    return webhook_check(&rules, head, str_of(body), 1763700000123, &record, &verdict);
+    answer = (struct answer){ 0 };
+    return webhook_check(&rules, head, str_of(body), 1763700000123, &record, &answer);
 }
 
 static void assert_accepted(const char *event, const char *body)
 {
     struct webhook_head head = head_for(event, str_of(body));
     if (!checked(&head, body))
-        fail_msg("%s %s: %d %s", event, body, verdict.status, verdict.text);
+        fail_msg("%s %s: %d %s", event, body, answer.status, answer.text);
     webhook_record_clear(&record);
 }
 
@@ -69,10 +69,10 @@ static void assert_ignored(const char *event, const char *body)
     struct webhook_head head = head_for(event, str_of(body));
     if (checked(&head, body))
         fail_msg("%s %s: accepted", event, body);
-    assert_int_equal(verdict.status, 200);
-    char answer[96];
-    snprintf(answer, sizeof(answer), "{\"ignored\":true,\"reason\":\"%s\"}", verdict.reason);
-    assert_string_equal(verdict.text, answer);
+    assert_int_equal(answer.status, 200);
+    char text[96];
+    snprintf(text, sizeof(text), "{\"ignored\":true,\"reason\":\"%s\"}", answer.reason);
+    assert_string_equal(answer.text, text);
 }
 
 static void assert_refused(const struct webhook_head *head, const char *body, int status,
@@ -80,8 +80,8 @@ static void assert_refused(const struct webhook_head *head, const char *body, in
 {
     if (checked(head, body))
         fail_msg("%s: accepted", body);
-    assert_string_equal(verdict.reason, reason);
-    assert_int_equal(verdict.status, status);
+    assert_string_equal(answer.reason, reason);
+    assert_int_equal(answer.status, status);
 }
 
 #define REPO "\"repository\":{\"full_name\":\"pytorch/PyTorch\"}"
@@ -105,7 +105,7 @@ static void no_signature_is_400(void **state)
     struct webhook_head head = head_for("pull_request", STR_LIT(PULL("opened")));
     head.signature = STR_NONE;
     assert_refused(&head, PULL("opened"), 400, "signature_missing");
-    assert_false(webhook_head_check(&rules, &head, &verdict));
+    assert_false(webhook_head_check(&rules, &head, &answer));
 }
 
 static void signature_of_another_form_is_401_before_the_body_is_read(void **state)
@@ -113,8 +113,8 @@ static void signature_of_another_form_is_401_before_the_body_is_read(void **stat
     (void)state;
     struct webhook_head head = head_for("pull_request", STR_LIT(PULL("opened")));
     head.signature = STR_LIT("sha1=0123");
-    assert_false(webhook_head_check(&rules, &head, &verdict));
-    assert_int_equal(verdict.status, 401);
+    assert_false(webhook_head_check(&rules, &head, &answer));
+    assert_int_equal(answer.status, 401);
 }
 
 static void bad_signature_is_401_for_every_event_before_anything_is_parsed(void **state)
@@ -165,7 +165,7 @@ static void other_events_are_ignored(void **state)
     struct webhook_head head = head_for("issues", STR_LIT("{}"));
     head.delivery = STR_LIT("not valid!");
     assert_false(checked(&head, "{}"));
-    assert_int_equal(verdict.status, 200);
+    assert_int_equal(answer.status, 200);
 }
 
 static void no_event_is_400(void **state)
@@ -307,7 +307,7 @@ static void missing_field_of_an_event_of_ours_is_400(void **state)
     const char body[] = "{\"action\":\"opened\",\"pull_request\":{\"number\":7}," REPO "}";
     struct webhook_head head = head_for("pull_request", str_of(body));
     assert_refused(&head, body, 400, "body_malformed");
-    assert_non_null(strstr(verdict.text, "pull_request.head.sha"));
+    assert_non_null(strstr(answer.text, "pull_request.head.sha"));
 }
 
 /* ---- the record ----------------------------------------------------------------------------- */
