@@ -35,16 +35,18 @@ struct lane_downstream {
 
 struct lanes {
     size_t max_out;
+    lanes_may_fn *may;
+    void *opaque;
     struct lane_downstream *downstreams;
     struct lane_downstream *open; /* a lane is ready and a slot is left; by turns */
     struct lane_downstream *full; /* a lane is ready and no slot is left */
     struct task_lane *waiting;    /* by due_ms */
 };
 
-struct lanes *lanes_new(size_t max_out)
+struct lanes *lanes_new(size_t max_out, lanes_may_fn *may, void *opaque)
 {
     struct lanes *l = mem_alloc(1, sizeof(*l));
-    l->max_out = max_out;
+    *l = (struct lanes){ .max_out = max_out, .may = may, .opaque = opaque };
     return l;
 }
 
@@ -157,7 +159,10 @@ struct lane_item *lanes_take(struct lanes *l, int64_t now_ms)
         DL_APPEND(due->downstream->ready, due);
         file_again(l, due->downstream);
     }
-    struct lane_downstream *d = l->open;
+    struct lane_downstream *d;
+    DL_FOREACH(l->open, d)
+    if (l->may(l->opaque, (struct str){ d->key, d->key_len }))
+        break;
     if (!d)
         return NULL;
     struct lane_item *item = take_of(l, d);

@@ -1,7 +1,8 @@
 /* Lanes: tasks of one (downstream, event key) go out one at a time, in order of seq; different
  * lanes do not wait for each other. At most a fixed number of a downstream's items are out at once
- * (a bulkhead: one that answers slowly cannot take every slot), and downstreams take turns. Holds
- * the order only; knows nothing of what a task is.
+ * (a bulkhead: one that answers slowly cannot take every slot), and downstreams take turns. One
+ * whose call may not be made now is passed over. Holds the order only; knows nothing of what a task
+ * is.
  *
  *            put                    take                     end
  *   empty ─────────▶ ready ─────────────────▶ busy ─────────────────▶ ready, or gone when empty
@@ -26,15 +27,17 @@ struct lane_item {
     struct task_seq seq;
 };
 
+/* May an item of this downstream be taken? True: it is taken. */
+typedef bool lanes_may_fn(void *opaque, struct str downstream);
 /* max_out: items of one downstream that are taken and neither held nor ended. */
-struct lanes *lanes_new(size_t max_out);
+struct lanes *lanes_new(size_t max_out, lanes_may_fn *may, void *opaque);
 /* Items are the owner's and are not freed. NULL is fine. */
 void lanes_free(struct lanes *l);
 /* Puts an item behind those of a lower or the same seq. The names are copied. */
 void lanes_put(struct lanes *l, struct str downstream, struct str event_key,
                struct lane_item *item);
-/* The first item of a lane that is due and whose downstream has a slot left; the lane is busy
- * until hold or end. NULL: none. */
+/* The first item of a lane that is due and whose downstream has a slot left, and may be taken; the
+ * lane is busy until hold or end. NULL: none. */
 struct lane_item *lanes_take(struct lanes *l, int64_t now_ms);
 /* An item that waits for a slot of a slow downstream, to be parked: in hand it takes the room of
  * others. *since_ms: since when the downstream is slow. Taken beyond max_out; hold or end it as any
@@ -48,7 +51,8 @@ void lanes_hold(struct lanes *l, struct lane_item *item, int64_t until_ms);
 void lanes_end(struct lanes *l, struct lane_item *item);
 /* An item that was not taken leaves its lane. */
 void lanes_remove(struct lanes *l, struct lane_item *item);
-/* When to call lanes_take next: 0 at once, INT64_MAX when no item becomes due by time. */
+/* When to call lanes_take next: 0 as soon as one may be taken, INT64_MAX when no item becomes due
+ * by time. */
 int64_t lanes_due(const struct lanes *l);
 
 #endif

@@ -65,7 +65,6 @@ static enum err read_config(struct dispatcher *d, const struct config *config, s
     d->http = (struct http_client_options){
         .user_agent = "crcr-dispatcher",
         .ca_file = config_text(config, "CRCR_CA_FILE"),
-        .allow_http = config_bool(config, "CRCR_ALLOW_HTTP"),
     };
     if (topics_init(&d->topics, config_text(config, "CRCR_TOPIC_PREFIX"), why))
         return ERR_STOP;

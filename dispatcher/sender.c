@@ -9,6 +9,8 @@
 #define IN_HAND_BYTES (2u << 20)                 /* all partitions: 64 calls of 32 KB */
 #define ENOUGH        (2 * SENDER_IN_FLIGHT_MAX) /* in hand, while all calls are in flight */
 #define TICK_MS       1000
+/* Due tasks wait for a call to end: one of this tier, which wakes it, or of another. */
+#define CROWDED_MS    100
 
 static void sender_take(void *opaque, struct work *work)
 {
@@ -26,6 +28,13 @@ static void sender_forget(void *opaque, struct work *work)
 {
     (void)opaque;
     task_forget(work->user);
+}
+
+/* As many calls of an account are in flight as may be: its tasks stay in their lanes. */
+static bool sender_may(void *opaque, struct str downstream)
+{
+    struct sender *s = opaque;
+    return github_reserve(s->clients.github, downstream);
 }
 
 static bool sender_full(void *opaque)
@@ -65,9 +74,13 @@ static int sender_tick(void *opaque)
     metrics_set(m, M_IN_HAND, tier, (double)in_hand);
     report_breakers(s);
     github_report(s->clients.github, m, &dispatcher_budget_families, s->tier);
-    role_waiting(s->role, in_hand && !s->in_flight && due_ms > now_ms);
-    if (s->finishing || due_ms <= now_ms)
-        return s->finishing || s->in_flight < SENDER_IN_FLIGHT_MAX ? 0 : TICK_MS;
+    role_waiting(s->role, in_hand && !s->in_flight && (!due_ms || due_ms > now_ms));
+    if (s->finishing)
+        return 0;
+    if (!due_ms || s->in_flight >= SENDER_IN_FLIGHT_MAX)
+        return CROWDED_MS;
+    if (due_ms <= now_ms)
+        return 0;
     return due_ms - now_ms > TICK_MS ? TICK_MS : (int)(due_ms - now_ms);
 }
 
@@ -83,7 +96,7 @@ static enum err sender_init(struct sender *s, struct why *why)
                                   TOPIC_DELAY_1M,    TOPIC_DELAY_10M,
                                   TOPIC_DELAY_1H,    TOPIC_DISPATCH_L3, /* what an expand becomes */
                                   TOPIC_DISPATCH_L4, reads[0] };
-    s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX);
+    s->lanes = lanes_new(SENDER_DOWNSTREAM_MAX, sender_may, s);
     s->jitter = (unsigned)clock_mono_us();
     /* A connection for each call: one that waited for a connection could time out in the queue. */
     enum err err = dispatcher_clients(s->d, s->level, SENDER_IN_FLIGHT_MAX, &s->clients, why);

@@ -1,7 +1,7 @@
 /* Private to the sender: the tasks of one tier → GitHub. sender.c is its loop, task_start.c
- * which tasks start, task_in_hand.c what happens to one, dispatch_decide.c why, task_record.c the
- * record that it came in with others, rerun_expand_task.c a task of kind expand. README.md draws
- * the states of a task.
+ * which tasks start, superseded.c which need not, task_in_hand.c what happens to one,
+ * dispatch_decide.c why, task_record.c the record that it came in with others, rerun_expand_task.c
+ * a task of kind expand. README.md draws the states of a task.
  *
  * Redis is asked in batches, one round trip each: the claims of all that start, and of all that are
  * decided since the last turn. Everything is on the tier's own thread. */
@@ -72,7 +72,7 @@ struct task_in_hand {
                                           attempt; its reason is in outcome.error */
     struct outcome outcome;
     int64_t signed_ms;          /* wall clock: what the callback token says; 0: no token */
-    bool inside, paid;          /* its call: counted in flight with its bill, paid with its claim */
+    bool reserved, paid;        /* its call: in flight for the gate already, paid with its claim */
     struct expand_task *expand; /* TASK_EXPAND, while CALLING */
 };
 
@@ -85,6 +85,8 @@ void task_drop(struct task_in_hand *t);
 /* Frees it; what is in hand is given back by the worker. NULL is fine. */
 void task_forget(struct task_in_hand *t);
 
+/* Its call is not made, or is another: it counts as in flight no longer. */
+void task_unreserve(struct task_in_hand *t);
 /* Does what was decided before a call. */
 void task_follow(struct task_in_hand *t, const struct dispatch_decision *decision);
 /* 0…1 */

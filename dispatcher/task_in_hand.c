@@ -181,6 +181,13 @@ static enum err sign_token(void *opaque, int64_t sent_ms, char **ret, struct why
     return callback_token_sign(t->s->d->callback_keys, &token, ret, why);
 }
 
+void task_unreserve(struct task_in_hand *t)
+{
+    if (t->reserved)
+        github_unreserve(t->s->clients.github, t->task.repo);
+    t->reserved = false;
+}
+
 static void call(struct task_in_hand *t)
 {
     struct sender *s = t->s;
@@ -194,14 +201,17 @@ static void call(struct task_in_hand *t)
         .sign_opaque = t,
         .trimmed = task->payload_trimmed,
         .send_by_ms = s->claiming_ms + CLAIM_HALF_MS,
-        .inside = t->inside,
+        .inside = true,
         .paid = t->paid,
     };
     struct why why;
     enum err err;
     t->state = TASK_CALLING;
     s->in_flight++;
-    t->inside = false; /* the call owns it now */
+    if (task->kind == TASK_DISPATCH)
+        t->reserved = false; /* it is the call's now */
+    else
+        task_unreserve(t); /* each of its calls asks the gate */
     if (task->kind == TASK_EXPAND) {
         expand_task_start(t);
         return;

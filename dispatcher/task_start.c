@@ -8,6 +8,7 @@
 #include "../common/view/jobs.h"
 #include "metrics.h"
 #include "sender.h"
+#include "superseded.h"
 
 static struct dispatch_facts facts_of(struct task_in_hand *t, unsigned known)
 {
@@ -52,13 +53,14 @@ static struct dispatch_facts facts_before(struct task_in_hand *t, unsigned known
     return facts;
 }
 
-static struct task_in_hand *taken(struct lane_item *item)
+static struct task_in_hand *taken(struct lane_item *item, bool reserved)
 {
     struct task_in_hand *t = (struct task_in_hand *)item;
     t->state = TASK_CLAIMING;
     t->owner[0] = 0;
     t->signed_ms = 0;
-    t->inside = t->paid = false;
+    t->reserved = reserved;
+    t->paid = false;
     return t;
 }
 
@@ -74,24 +76,6 @@ static void note_redis(struct sender *s, bool answers, const char *reason)
     s->redis_unavailable = !answers;
 }
 
-/* True when a newer event with the same action waits behind this one. Only the newest needs a CI
- * run; a pull request that is pushed to often would start many. A task that may have been called is
- * never skipped: its run reports under its delivery. */
-static bool is_overtaken(const struct task_in_hand *t)
-{
-    const struct event *event = &t->task.event;
-    if (!task_can_be_superseded(&t->task) || t->task.maybe_duplicate)
-        return false;
-    for (const struct lane_item *i = lanes_behind(&t->item); i; i = i->next) {
-        const struct task *later = &((const struct task_in_hand *)i)->task;
-        if (task_can_be_superseded(later) && str_eq(later->event.action, event->action) &&
-            !str_eq(later->event.delivery, event->delivery) &&
-            task_seq_cmp(&later->seq, &t->task.seq) > 0)
-            return true;
-    }
-    return false;
-}
-
 /* One that starts. */
 struct start {
     struct task_in_hand *t;
@@ -101,23 +85,16 @@ struct start {
 };
 
 /* May its call go? What it costs goes into the claim. False: it may not, and waits without asking
- * for a claim; in its lane where too many are in flight. Other kinds ask the gate as they are sent.
- */
+ * for a claim. Other kinds ask the gate as they are sent. */
 static bool make_bill(struct start *start)
 {
     struct task_in_hand *t = start->t;
     struct github_answer refused;
     if (t->task.kind != TASK_DISPATCH)
         return true;
-    t->inside = github_bill(t->s->clients.github, t->task.repo, &start->bill, &refused);
-    if (t->inside)
+    if (github_bill(t->s->clients.github, t->task.repo, &start->bill, &refused))
         return true;
-    const struct dispatch_decision later = { .next = DISPATCH_HOLD,
-                                             .until_ms = refused.wait_until_ms };
-    if (refused.because == GATE_IN_FLIGHT)
-        task_follow(t, &later);
-    else
-        task_answered(t, &refused);
+    task_answered(t, &refused);
     return false;
 }
 
@@ -177,7 +154,7 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
                  s->tier.ptr, ++s->claims);
         if (!err)
             err = claim_queue(s->clients.redis, &t->task, t->owner, clock_wall_ms(),
-                              is_overtaken(t), bill->account.ptr ? bill : NULL, &why);
+                              superseded_by_waiting(t), bill->account.ptr ? bill : NULL, &why);
         batch[i].asked = !err;
     }
     for (size_t i = 0; i < n; i++)
@@ -187,8 +164,7 @@ static void claim_and_call(struct sender *s, struct start *batch, size_t n)
         if (batch[i].t->state == TASK_CLAIMING)
             decide_and_call(&batch[i]);
     for (size_t i = 0; i < n; i++)
-        if (batch[i].t->inside) /* it needed no call after all */
-            github_bill_drop(s->clients.github, batch[i].t->task.repo);
+        task_unreserve(batch[i].t);
 }
 
 void tasks_start(struct sender *s)
@@ -199,20 +175,22 @@ void tasks_start(struct sender *s)
     const struct allowlist_version *version = allowlist_feed_get(s->d->feed);
     while (s->in_flight + n < SENDER_IN_FLIGHT_MAX &&
            (item = lanes_take(s->lanes, clock_mono_ms()))) {
-        struct task_in_hand *t = taken(item);
+        struct task_in_hand *t = taken(item, true);
         const struct dispatch_facts facts = facts_before(t, 0, version);
         const struct dispatch_decision decision = dispatch_decide(&facts);
-        if (decision.next == DISPATCH_CLAIM)
+        if (decision.next == DISPATCH_CLAIM) {
             batch[n++] = (struct start){ .t = t };
-        else
-            task_follow(t, &decision);
+            continue;
+        }
+        task_unreserve(t);
+        task_follow(t, &decision);
     }
     if (n)
         claim_and_call(s, batch, n);
     /* Park what waits for a slow downstream: in hand it takes the room of others. */
     int64_t since_ms;
     while ((item = lanes_take_stuck(s->lanes, clock_mono_ms(), &since_ms))) {
-        struct task_in_hand *t = taken(item);
+        struct task_in_hand *t = taken(item, false);
         struct dispatch_facts facts = facts_before(t, FACT_SLOW, version);
         facts.since_ms = since_ms;
         const struct dispatch_decision decision = dispatch_decide(&facts);

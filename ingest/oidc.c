@@ -327,8 +327,7 @@ static enum err issuers_read(struct oidc *o, const struct oidc_options *options,
 static enum err thread_start(struct oidc *o, const struct oidc_options *options, struct why *why)
 {
     const struct http_client_options client = { .user_agent = "crcr-ingest",
-                                                .ca_file = options->ca_file,
-                                                .allow_http = options->allow_http };
+                                                .ca_file = options->ca_file };
     enum err err = http_client_new(&o->client, &client, why);
     if (err)
         return err;

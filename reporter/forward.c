@@ -304,8 +304,7 @@ static enum err forward_open(struct forward *f, const struct reporter *r, struct
                                              .forget = forward_work_forget,
                                              .full = forward_full };
     const struct http_client_options client = { .user_agent = "crcr-reporter",
-                                                .ca_file = r->ca_file,
-                                                .allow_http = r->allow_http };
+                                                .ca_file = r->ca_file };
     enum err err = http_client_new(&f->client, &client, why);
     const struct worker_options worker = {
         .role = f->role,

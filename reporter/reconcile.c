@@ -330,8 +330,7 @@ static enum err reconcile_open(struct reconcile *r, struct why *why)
     const struct reporter *reporter = r->reporter;
     const struct config *config = role_config(r->role);
     const struct http_client_options client = { .user_agent = "crcr-reporter",
-                                                .ca_file = reporter->ca_file,
-                                                .allow_http = reporter->allow_http };
+                                                .ca_file = reporter->ca_file };
     enum err err = redis_new(&r->redis, &reporter->redis, why);
     if (!err)
         err = http_client_new(&r->client, &client, why);

@@ -78,7 +78,6 @@ enum err reporter_start(struct daemon_ctx *ctx, bool check_only, void **opaque, 
     r->upstream_repo = config_text(config, "UPSTREAM_REPO");
     r->public_url = config_text(config, "CRCR_PUBLIC_URL");
     r->ca_file = config_text(config, "CRCR_CA_FILE");
-    r->allow_http = config_bool(config, "CRCR_ALLOW_HTTP");
     r->known_neutral = str_is(str_of(config_text(config, "CRCR_KNOWN_FAILURES")), "neutral");
     r->oncall_comments = config_bool(config, "CRCR_ONCALL_COMMENTS");
     /* What can be wrong in the configuration and is not seen in one value alone. */

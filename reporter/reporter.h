@@ -27,7 +27,6 @@ struct reporter {
     struct gate *gate;
     const char *public_url; /* of the pages; NULL: not known */
     const char *ca_file;    /* NULL: the system's */
-    bool allow_http;
     bool oncall_comments;
     bool known_neutral; /* CRCR_KNOWN_FAILURES */
 };

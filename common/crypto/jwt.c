@@ -60,12 +60,12 @@ enum err jwt_sign_rs256(const struct jwt_key *key, struct str kid, struct str cl
 static void put_base64url(struct buf *to, struct str bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const unsigned char *p = (const unsigned char *)bytes.ptr;
     char text[256];
     size_t n = 0;
     for (size_t i = 0; i < bytes.len; i += 3) {
-        unsigned bits = 0;
-        for (size_t k = i; k < i + 3; k++)
-            bits = bits << 8 | (k < bytes.len ? (unsigned char)bytes.ptr[k] : 0);
+        unsigned bits = (unsigned)p[i] << 16 | (i + 1 < bytes.len ? p[i + 1] : 0u) << 8 |
+                        (i + 2 < bytes.len ? p[i + 2] : 0u);
         text[n] = digits[bits >> 18];
         text[n + 1] = digits[bits >> 12 & 63];
         text[n + 2] = digits[bits >> 6 & 63];

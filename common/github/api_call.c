@@ -82,14 +82,15 @@ static bool redirect(struct api_call *c, const struct http_answer *http)
     else if (!location.ptr || !str_eq_nocase(origin(location), here))
         return false;
     buf_put(&target, location);
-    if (buf_full(&target)) { /* cut off, it would be another URL */
+    struct why ignored;
+    if (buf_full(&target) || /* cut off, it would be another URL */
+        http_url_check(buf_str(&target).ptr, true, &ignored)) {
         buf_clear(&target);
         return false;
     }
     buf_clear(&c->url);
     c->url = target;
     c->redirected = true;
-    struct why ignored;
     return !send_request(c, &ignored);
 }
 

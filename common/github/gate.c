@@ -1,60 +1,22 @@
-#include "gate.h"
-
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/clock.h"
 #include "../base/mem.h"
-#include "../base/table.h"
 #include "../model/ids.h"
+#include "gate_private.h"
 #include "github.h"
 
-#define IN_FLIGHT_MAX       100   /* GitHub: "No more than 100 concurrent requests are allowed" */
-#define IN_FLIGHT_AGAIN_MS  100   /* a call ends within that, mostly */
-#define LIMIT_FIRST_WAIT_MS 60000 /* GitHub: "wait for at least one minute" */
-#define LIMIT_DOUBLINGS     4     /* 1, 2, 4, 8, 16 minutes */
-#define LIMIT_WAVERS_MS     1000  /* a limit that ends so little later is the same */
-#define REPORT_MS           1000
+#define IN_FLIGHT_MAX       100     /* GitHub: "No more than 100 concurrent requests are allowed" */
+#define IN_FLIGHT_AGAIN_MS  100     /* a call ends within that, mostly */
+#define LIMIT_FIRST_WAIT_MS 60000   /* GitHub: "wait for at least one minute" */
+#define LIMIT_DOUBLINGS     4       /* 1, 2, 4, 8, 16 minutes */
+#define LIMIT_WAVERS_MS     1000    /* a limit that ends so little later is the same */
 #define ALONE_AGAIN_MS      10000   /* after that Redis may be back, and have more */
 #define QUEUE_MAX_MS        3600000 /* no moment is later than that after the first */
 #define REFUSALS_MAX        1000
-
-/* All times are of the monotonic clock. */
-struct account {
-    int in_flight;
-    /* GitHub's word. */
-    int64_t limited_until_ms;
-    int limits_in_row;             /* that named no time */
-    int64_t left, limit, reset_ms; /* x-ratelimit-*; reset_ms 0: none yet */
-    bool is_news;                  /* the budget has not heard of them */
-    /* The breaker. */
-    int failures; /* in a row */
-    int64_t opened_ms, probe_ms, asked_ms;
-    bool reported_open;
-    char error[256];
-    /* The budget: while Redis answers, what it said last. */
-    struct budget_state state;
-};
-
-/* Until then no such call is asked for. */
-struct refusal {
-    int64_t until_ms;
-    int64_t next_ms, step_ms; /* the moment that the next one gets; and how much later one more */
-    enum budget_bucket bucket;
-    char what[96]; /* "900 points a minute" */
-};
-
-struct gate {
-    struct budget_rules rules;
-    pthread_mutex_t lock;  /* of what follows; not held while Redis is asked */
-    struct table accounts; /* of struct account by owner in lower case; "*": the App's budget */
-    struct table refusals; /* of struct refusal, oldest first */
-    int64_t news_ms;       /* when gate_news looks next */
-    int64_t waits[BUDGET_CLASSES][BUDGET_BUCKETS]; /* since they were reported */
-};
 
 struct gate *gate_new(const struct budget_rules *rules)
 {
@@ -91,11 +53,6 @@ static struct account *payer_of(struct gate *g, struct str repo)
     return account_of(g, g->rules.one_for_the_app ? STR_LIT("*") : repo);
 }
 
-static bool is_open(const struct account *a)
-{
-    return a->failures >= GATE_FAILURES;
-}
-
 /* What a call gets that was not sent. */
 static struct github_answer refused(struct gate_user *u, enum gate_reason because, int64_t until_ms,
                                     const char *reason)
@@ -117,25 +74,31 @@ static struct github_answer limited(struct gate_user *u, const struct account *a
     return refused(u, GATE_RATE_LIMIT, a->limited_until_ms, text);
 }
 
+/* Locked. */
+static bool has_room(const struct gate_user *u, const struct account *a, enum budget_class class)
+{
+    int replicas = u->gate->rules.replicas, most = IN_FLIGHT_MAX / (replicas > 1 ? replicas : 1);
+    if (class == BUDGET_REST || u->class == BUDGET_REST)
+        most -= most / 4; /* left to the classes above */
+    return a->in_flight < most || a->in_flight == 0;
+}
+
 /* Locked, as limited. The account's own reasons: all of its calls wait. */
 static bool account_holds(struct gate_user *u, struct account *a, const struct gate_call *call,
                           struct github_answer *ret)
 {
     int64_t now_ms = a->asked_ms = clock_mono_ms();
-    int replicas = u->gate->rules.replicas, most = IN_FLIGHT_MAX / (replicas > 1 ? replicas : 1);
-    if (call->class == BUDGET_REST || u->class == BUDGET_REST)
-        most -= most / 4; /* left to the classes above */
     if (a->limited_until_ms > now_ms) {
         *ret = limited(u, a);
         return true;
     }
-    if (is_open(a) && now_ms < a->probe_ms) {
+    if (gate_is_open(a) && now_ms < a->probe_ms) {
         *ret = refused(u, GATE_BREAKER, a->probe_ms,
                        "the downstream failed again and again: its breaker is open");
         ret->since_ms = a->opened_ms;
         return true;
     }
-    if (!call->inside && a->in_flight >= most && a->in_flight > 0) {
+    if (!call->inside && !has_room(u, a, call->class)) {
         *ret = refused(u, GATE_IN_FLIGHT, now_ms + IN_FLIGHT_AGAIN_MS,
                        "as many calls are in flight as GitHub allows");
         return true;
@@ -145,8 +108,7 @@ static bool account_holds(struct gate_user *u, struct account *a, const struct g
 
 /* ---- the budget ------------------------------------------------------------------------------ */
 
-/* Locked. The limit of requests is the lower of ours and GitHub's. */
-static struct budget_rules rules_of(const struct gate *g, const struct account *payer, bool alone)
+struct budget_rules gate_rules_of(const struct gate *g, const struct account *payer, bool alone)
 {
     struct budget_rules rules = g->rules;
     int64_t *requests = &rules.limit[BUDGET_REQUESTS_HOUR];
@@ -159,7 +121,7 @@ static struct budget_rules rules_of(const struct gate *g, const struct account *
 static struct gate_bill bill_of(const struct gate_user *u, const struct account *payer,
                                 const struct gate_call *call, bool alone)
 {
-    struct budget_rules rules = rules_of(u->gate, payer, alone);
+    struct budget_rules rules = gate_rules_of(u->gate, payer, alone);
     int64_t reset_us = payer->is_news ? payer->reset_ms * 1000 - clock_mono_us() : 0;
     struct gate_bill bill = {
         .shared = { .account = table_key(payer),
@@ -272,7 +234,7 @@ static bool is_taken(struct gate_user *u, struct account *payer, const struct ga
     if (alone && wait_ms > ALONE_AGAIN_MS)
         wait_ms = ALONE_AGAIN_MS;
     struct refusal *r = refusal_of(u->gate, bill, true);
-    struct budget_rules rules = rules_of(u->gate, payer, alone);
+    struct budget_rules rules = gate_rules_of(u->gate, payer, alone);
     budget_describe(&rules, answer->bucket, alone, r->what, sizeof(r->what));
     r->bucket = answer->bucket;
     r->until_ms = now_ms + wait_ms;
@@ -303,9 +265,19 @@ bool gate_enter(struct gate_user *u, const struct gate_call *call, struct github
     struct account *a = account_of(u->gate, call->repo);
     bool may = !account_holds(u, a, call, ret) &&
                (call->paid || !budget_limits(&u->gate->rules) || pay(u, call, ret));
-    if (may && is_open(a))
+    if (may && gate_is_open(a))
         a->probe_ms = clock_mono_ms() + GATE_PROBE_MS;
     a->in_flight += may && !call->inside;
+    pthread_mutex_unlock(&u->gate->lock);
+    return may;
+}
+
+bool gate_reserve(struct gate_user *u, struct str repo)
+{
+    pthread_mutex_lock(&u->gate->lock);
+    struct account *a = account_of(u->gate, repo);
+    bool may = has_room(u, a, u->class);
+    a->in_flight += may;
     pthread_mutex_unlock(&u->gate->lock);
     return may;
 }
@@ -339,11 +311,10 @@ bool gate_bill(struct gate_user *u, const struct gate_call *call, struct gate_bi
     pthread_mutex_lock(&u->gate->lock);
     struct account *a = account_of(u->gate, call->repo);
     bool may = !account_holds(u, a, call, refused);
-    if (may && !is_open(a) && budget_limits(&u->gate->rules)) {
+    if (may && !gate_is_open(a) && budget_limits(&u->gate->rules)) {
         bill = bill_of(u, payer_of(u->gate, call->repo), call, false);
         may = !is_refused(u, &bill, refused);
     }
-    a->in_flight += may && !call->inside;
     pthread_mutex_unlock(&u->gate->lock);
     *ret = bill;
     return may;
@@ -371,7 +342,7 @@ static void breaker_answered(struct account *a, const struct github_answer *answ
         a->failures = 0;
     } else if (!failed) { /* it was too late to be sent: another may be the probe */
         a->probe_ms = now_ms;
-    } else if (!is_open(a)) { /* else it was the probe, or under way when it opened */
+    } else if (!gate_is_open(a)) { /* else it was the probe, or under way when it opened */
         a->failures++;
         a->asked_ms = a->opened_ms = now_ms;
         a->probe_ms = now_ms + GATE_PROBE_MS;
@@ -430,70 +401,7 @@ int64_t gate_probe_ms(struct gate *g, struct str repo)
 {
     pthread_mutex_lock(&g->lock);
     const struct account *a = account_of(g, repo);
-    int64_t probe_ms = is_open(a) ? a->probe_ms : 0;
+    int64_t probe_ms = gate_is_open(a) ? a->probe_ms : 0;
     pthread_mutex_unlock(&g->lock);
     return probe_ms;
-}
-
-/* ---- what is reported of it ------------------------------------------------------------------ */
-
-bool gate_news(struct gate *g, struct gate_news *ret)
-{
-    int64_t now_ms = clock_mono_ms();
-    pthread_mutex_lock(&g->lock);
-    bool found = false, look = now_ms >= g->news_ms;
-    for (struct account *a = NULL; look && !found && (a = table_next(&g->accounts, a));) {
-        bool forgotten = is_open(a) && a->asked_ms < now_ms - GATE_IDLE_MS;
-        if (forgotten)
-            a->failures = 0;
-        found = a->reported_open != is_open(a);
-        if (!found)
-            continue;
-        a->reported_open = is_open(a);
-        *ret = (struct gate_news){ .open = a->reported_open, .forgotten = forgotten };
-        str_copy(ret->account, sizeof(ret->account), table_key(a));
-        str_copy(ret->error, sizeof(ret->error), str_of(a->error));
-    }
-    if (look && !found)
-        g->news_ms = now_ms + REPORT_MS;
-    pthread_mutex_unlock(&g->lock);
-    return found;
-}
-
-static void lower(int64_t *least, int64_t left)
-{
-    if (*least < 0 || left < *least)
-        *least = left;
-}
-
-void gate_report(struct gate_user *u, struct metrics *m, const struct budget_families *to,
-                 struct str who)
-{
-    struct gate *g = u->gate;
-    int64_t now_us = clock_mono_us(), at_github = -1;
-    bool is_time = now_us >= u->report_us;
-    if (is_time)
-        u->report_us = now_us + REPORT_MS * 1000;
-    pthread_mutex_lock(&g->lock);
-    for (const struct account *a = NULL; is_time && (a = table_next(&g->accounts, a));)
-        if (a->reset_ms) /* once GitHub's hour is over it has its whole limit again */
-            lower(&at_github, a->reset_ms * 1000 <= now_us && a->limit > 0 ? a->limit : a->left);
-    if (at_github >= 0)
-        metrics_set(m, to->github, METRIC_LABELS(who), (double)at_github);
-    for (enum budget_class c = 0; c < BUDGET_CLASSES; c++)
-        for (enum budget_bucket i = 0; i < BUDGET_BUCKETS; i++) {
-            const struct str *labels =
-                METRIC_LABELS(str_of(budget_class_names[c]), str_of(budget_bucket_names[i]));
-            int64_t left = -1;
-            for (const struct account *a = NULL; is_time && (a = table_next(&g->accounts, a));) {
-                struct budget_rules rules = rules_of(g, a, false);
-                lower(&left, budget_left(&rules, i, c, a->state.full_us[i] - now_us));
-            }
-            if (left >= 0)
-                metrics_set(m, to->left, labels, (double)left);
-            if (g->waits[c][i])
-                metrics_add(m, to->waits, labels, (double)g->waits[c][i]);
-            g->waits[c][i] = 0;
-        }
-    pthread_mutex_unlock(&g->lock);
 }

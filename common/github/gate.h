@@ -77,6 +77,9 @@ struct gate_call {
  * times: if all came at once, all but one would be refused again. */
 bool gate_enter(struct gate_user *u, const struct gate_call *call,
                 struct github_answer *ret) MUST_CHECK;
+/* True: a call of the repo's account counts as in flight from now on, as inside. False: as many are
+ * as may be; one is done within 100 ms, mostly. */
+bool gate_reserve(struct gate_user *u, struct str repo) MUST_CHECK;
 /* The call has ended, or was not made. */
 void gate_leave(struct gate_user *u, struct str repo);
 /* True if the gate already knows that such a call must wait: *ret is the answer, with the earliest
@@ -90,9 +93,9 @@ struct gate_bill {
     enum budget_call kind;
     enum budget_class class;
 };
-/* As gate_enter, but returns the cost and does not take it. While the breaker is open the bill is
- * empty: the call may be the probe, and then pays through gate_enter. The bill borrows from the
- * call. */
+/* As gate_enter, for a call that is inside, but returns the cost and does not take it. While the
+ * breaker is open the bill is empty: the call may be the probe, and then pays through gate_enter.
+ * The bill borrows from the call. */
 bool gate_bill(struct gate_user *u, const struct gate_call *call, struct gate_bill *ret,
                struct github_answer *refused) MUST_CHECK;
 /* Takes the shared budget's answer to a bill with an account. False: *refused is the call's answer;

@@ -132,17 +132,22 @@ bool github_holds(struct github *g, const struct gate_call *call, struct github_
            gate_holds(&g->gate, call, ret);
 }
 
+bool github_reserve(struct github *g, struct str repo)
+{
+    return gate_reserve(&g->gate, repo);
+}
+
+void github_unreserve(struct github *g, struct str repo)
+{
+    gate_leave(&g->gate, repo);
+}
+
 bool github_bill(struct github *g, struct str repo, struct gate_bill *ret,
                  struct github_answer *refused)
 {
-    const struct gate_call call = { .repo = repo, .kind = BUDGET_DISPATCH };
+    const struct gate_call call = { .repo = repo, .kind = BUDGET_DISPATCH, .inside = true };
     return !app_token_blocked(g->tokens, repo, GITHUB_CONTENTS_WRITE, refused) &&
            gate_bill(&g->gate, &call, ret, refused);
-}
-
-void github_bill_drop(struct github *g, struct str repo)
-{
-    gate_leave(&g->gate, repo);
 }
 
 bool github_paid(struct github *g, const struct gate_bill *bill, const struct budget_answer *answer,

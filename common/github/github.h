@@ -62,7 +62,7 @@ struct github_request {
     int64_t pr;            /* likewise; 0: of none */
     int64_t send_by_ms;    /* as in http_request: later it waits for its turn, no attempt spent */
     bool creates_next;     /* it pays for a check run's creation, too (BUDGET_SEARCH) */
-    bool inside;           /* its bill counted it in flight (github_bill) */
+    bool inside;           /* it counts as in flight already (github_reserve) */
     bool paid;             /* by its bill: it takes nothing more, unless it is sent again or late */
 };
 
@@ -110,11 +110,13 @@ enum err github_write(struct github *g, const struct github_request *request, st
                       struct why *why) MUST_CHECK;
 /* As gate_holds: true while such a call is known not to go, a dispatch also for want of a token. */
 bool github_holds(struct github *g, const struct gate_call *call, struct github_answer *ret);
-/* As gate_bill, for a dispatch to that repo, which then is sent as paid and inside. Who sends none
- * after all says so to github_bill_drop. */
+/* As gate_reserve, for a call to that repo, which then is sent as inside. Who sends none after all
+ * says so to github_unreserve. */
+bool github_reserve(struct github *g, struct str repo) MUST_CHECK;
+void github_unreserve(struct github *g, struct str repo);
+/* As gate_bill, for a dispatch that is inside, and then is sent as paid. */
 bool github_bill(struct github *g, struct str repo, struct gate_bill *ret,
                  struct github_answer *refused) MUST_CHECK;
-void github_bill_drop(struct github *g, struct str repo);
 /* As gate_paid. */
 bool github_paid(struct github *g, const struct gate_bill *bill, const struct budget_answer *answer,
                  struct github_answer *refused) MUST_CHECK;

@@ -233,7 +233,6 @@ static void set_callbacks(struct http_call *call)
     curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
 }
 
-/* The URL has been checked. */
 static enum err call_set(struct http_call *call, const struct http_client_options *options,
                          const struct http_request *r, struct why *why)
 {
@@ -405,13 +404,10 @@ static void call_end(struct http_client *c, struct http_call *call)
 enum err http_client_start(struct http_client *c, const struct http_request *request,
                            http_answered_fn *done, void *opaque, struct why *why)
 {
-    enum err err = http_url_check(request->url, c->options.allow_http, why);
-    if (err)
-        return err;
     struct http_call *call = c->closing ? NULL : call_take(c);
     if (!call)
         return why_set(why, ERR_RETRY, "no more requests are taken");
-    err = call_set(call, &c->options, request, why);
+    enum err err = call_set(call, &c->options, request, why);
     CURLMcode failed = err ? CURLM_OK : curl_multi_add_handle(c->multi, call->easy);
     if (failed)
         err = why_set(why, ERR_RETRY, "curl: %s", curl_multi_strerror(failed));

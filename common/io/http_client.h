@@ -1,6 +1,5 @@
 /* HTTP requests, many in flight on one thread (libcurl's multi interface). HTTP/2 by ALPN over TLS,
- * HTTP/1.1 otherwise. Certificates are always verified. Plain http is allowed only to loopback,
- * unless allow_http is set. Redirects are not followed. */
+ * HTTP/1.1 otherwise. Certificates are always verified. Redirects are not followed. */
 #ifndef CRCR_IO_HTTP_CLIENT_H
 #define CRCR_IO_HTTP_CLIENT_H
 
@@ -13,12 +12,11 @@ struct http_client_options {
     const char *user_agent;
     const char *ca_file;      /* NULL: the system's */
     int max_connections_host; /* 0: 32 */
-    bool allow_http;          /* plain http to hosts other than loopback, for private networks */
 };
 
 struct http_request {
     const char *method;
-    const char *url;
+    const char *url; /* one that came from outside was seen by http_url_check when it came */
     const struct headers *headers; /* may be NULL; copied */
     struct str body;               /* borrowed until answered; ptr NULL: none */
     int timeout_ms;                /* 0: 20,000 */
@@ -50,14 +48,16 @@ enum err http_client_new(struct http_client **ret, const struct http_client_opti
 /* Calls the callback of each request in flight with ERR_UNKNOWN. NULL is fine. */
 void http_client_free(struct http_client *c);
 /* Starts a request. OK: done is called exactly once, from http_client_poll or _free. ERR_REFUSE:
- * malformed or forbidden URL. */
+ * the method or a header would break the request. A URL that libcurl cannot read is ERR_REFUSE, to
+ * done.
+ */
 enum err http_client_start(struct http_client *c, const struct http_request *request,
                            http_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* Waits up to timeout_ms for network activity or wake (may be NULL; not reset here), serves the
  * requests and calls their callbacks. Returns how many are still in flight. */
 size_t http_client_poll(struct http_client *c, struct wake *wake, int timeout_ms);
-/* OK: https, http to a loopback host (127.0.0.0/8, ::1, localhost), or any http with allow_http.
- * For configuration checks. */
+/* May we go there? OK: https, http to a loopback host (127.0.0.0/8, ::1, localhost), or any http
+ * with allow_http. For each URL that comes from outside, where it comes in. */
 enum err http_url_check(const char *url, bool allow_http, struct why *why) MUST_CHECK;
 /* Percent-encodes one path segment (RFC 3986 section 2.1; unreserved characters stay). */
 struct buf;

@@ -4,7 +4,7 @@
 -- if the dispatch has a seq.
 -- ARGV: texts, each with a NUL behind it: pr, head_sha, level, dispatched_ms, seq ('': it
 -- cannot be superseded), ttl_s, owner, sending_ms, received_ms, '1' if a later event of the lane that
--- makes this one needless waits already (it counts only where this one is known to have had no effect
+-- supersedes this one waits already (it counts only where this one is known to have had no effect
 -- yet); then, if something is to be paid, what budget() has packed.
 -- Returns the verdict; then
 --   busy             ms until another's claim expires
@@ -48,9 +48,8 @@ else
   end
 end
 if lane then
-  local last = redis.call('GET', lane)
-  local needless = overtaken == '1' and not state and verdict == 'taken'
-  if needless or (last and later(last, seq)) then
+  local without_effect = not state and verdict == 'taken'
+  if (overtaken == '1' and without_effect) or superseded(lane, seq) then
     return { 'superseded' }
   end
 end

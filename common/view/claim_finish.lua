@@ -15,10 +15,7 @@ if state == 'sending' and ours then
   return 1
 end
 if KEYS[2] then
-  local last = redis.call('GET', KEYS[2])
-  if not last or later(seq, last) then
-    redis.call('SET', KEYS[2], seq, 'EX', ttl)
-  end
+  supersede_older(KEYS[2], seq, ttl)
 end
 if state == 'done' or (state == 'sending' and not ours) then
   return 0

@@ -25,9 +25,6 @@ if ending ~= '' and state ~= 'done' and state ~= 'sending' then
   redis.call('EXPIRE', KEYS[1], ttl)
 end
 if KEYS[2] then
-  local last = redis.call('GET', KEYS[2])
-  if not last or later(seq, last) then
-    redis.call('SET', KEYS[2], seq, 'EX', ttl)
-  end
+  supersede_older(KEYS[2], seq, ttl)
 end
 return 1

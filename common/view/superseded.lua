@@ -1,5 +1,6 @@
--- An older event is superseded: whether one seq of a lane is later than another. A seq is
--- "<updated_ms>:<partition>:<offset>", as task_seq_cmp orders them. What is none is never later.
+-- Which dispatch of a lane is superseded (dispatcher/superseded.h). A lane remembers the last seq that
+-- was claimed or sent; a seq is "<updated_ms>:<partition>:<offset>", as task_seq_cmp orders them. What
+-- is none is never later.
 local function later(a, b)
   local pattern = '^(%d+):(%d+):(%d+)$'
   local a1, a2, a3 = string.match(a, pattern)
@@ -10,3 +11,15 @@ local function later(a, b)
   return tonumber(a3) > tonumber(b3)
 end
 
+local function superseded(lane, seq)
+  local last = redis.call('GET', lane)
+  return last and later(last, seq)
+end
+
+-- One was sent, whatever its claim said: it becomes the lane's last, unless a later one is.
+local function supersede_older(lane, seq, ttl)
+  local last = redis.call('GET', lane)
+  if not last or later(seq, last) then
+    redis.call('SET', lane, seq, 'EX', ttl)
+  end
+end

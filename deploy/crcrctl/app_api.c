@@ -31,9 +31,7 @@ enum err app_api_new(struct app_api **ret, const struct ctl *ctl, struct why *wh
                            "%s is not set: it is needed to ask GitHub as the App (a file: %s_FILE)",
                            needed[i], needed[i]);
     const struct http_client_options http = { .user_agent = "crcrctl",
-                                              .ca_file = config_text(config, "CRCR_CA_FILE"),
-                                              .allow_http =
-                                                  config_bool(config, "CRCR_ALLOW_HTTP") };
+                                              .ca_file = config_text(config, "CRCR_CA_FILE") };
     struct str url = str_of(config_text(config, "CRCR_GITHUB_API_URL"));
     struct app_api *a = mem_alloc(1, sizeof(*a));
     a->ctl = ctl;

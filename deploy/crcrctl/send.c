@@ -37,13 +37,14 @@ enum err post(const struct ctl *ctl, const char *user_agent, const char *url,
     struct http_client *client = NULL;
     const struct http_client_options options = { .user_agent = user_agent,
                                                  .ca_file =
-                                                     config_text(ctl->config, "CRCR_CA_FILE"),
-                                                 .allow_http = true };
+                                                     config_text(ctl->config, "CRCR_CA_FILE") };
     const struct http_request request = {
         .method = "POST", .url = url, .headers = headers, .body = body, .timeout_ms = TIMEOUT_MS
     };
     *ret = (struct post_answer){ .text = BUF_INIT(ANSWER_MAX) };
-    enum err err = http_client_new(&client, &options, why);
+    enum err err = http_url_check(url, true, why);
+    if (!err)
+        err = http_client_new(&client, &options, why);
     if (!err)
         err = http_client_start(client, &request, on_answer, ret, why);
     while (!err && !ret->done)

@@ -164,9 +164,8 @@ enum err sim_new(struct sim **ret, const struct options *options, struct why *wh
     if (!err)
         err = rules_load(sim, why);
     if (!err)
-        err = http_client_new(
-            &sim->client,
-            &(struct http_client_options){ .user_agent = "crcr-sim", .allow_http = true }, why);
+        err = http_client_new(&sim->client,
+                              &(struct http_client_options){ .user_agent = "crcr-sim" }, why);
     if (!err)
         err = server_start(sim, why);
     if (err)

@@ -24,9 +24,18 @@ static struct lane_item *stuck(struct lanes *l, int64_t now_ms)
     return lanes_take_stuck(l, now_ms, &since_ms);
 }
 
+static const char *none_of; /* nothing of this downstream may be taken */
+
+static bool may(void *opaque, struct str downstream)
+{
+    (void)opaque;
+    return !none_of || !str_is(downstream, none_of);
+}
+
 static int setup(void **state)
 {
-    *state = lanes_new(MAX_OUT);
+    none_of = NULL;
+    *state = lanes_new(MAX_OUT, may, NULL);
     return 0;
 }
 
@@ -243,6 +252,26 @@ static void downstreams_take_turns(void **state)
     lanes_end(l, &b);
 }
 
+static void one_that_may_not_go_is_passed_over_and_has_the_next_turn(void **state)
+{
+    struct lanes *l = *state;
+    struct lane_item a[2], b = item_at(0, 9), b2 = item_at(0, 10);
+    put_many(l, a, 2);
+    lanes_put(l, B, &b);
+    lanes_put(l, B, &b2);
+    none_of = "org/a";
+    assert_ptr_equal(lanes_take(l, 0), &b);
+    assert_null(lanes_take(l, 0));
+    assert_true(lanes_due(l) == 0);
+    lanes_end(l, &b);
+    none_of = NULL;
+    assert_ptr_equal(lanes_take(l, 0), &a[0]);
+    assert_ptr_equal(lanes_take(l, 0), &b2);
+    lanes_end(l, &b2);
+    lanes_end(l, &a[0]);
+    lanes_remove(l, &a[1]);
+}
+
 static void what_waits_for_a_slow_downstream_is_handed_out_to_be_put_off(void **state)
 {
     struct lanes *l = *state;
@@ -321,6 +350,7 @@ int main(void)
         TEST(a_held_item_gives_its_place_back),
         TEST(what_waits_for_a_place_can_be_removed),
         TEST(downstreams_take_turns),
+        TEST(one_that_may_not_go_is_passed_over_and_has_the_next_turn),
         TEST(what_waits_for_a_slow_downstream_is_handed_out_to_be_put_off),
         TEST(a_slow_downstream_says_since_when),
         TEST(a_slow_downstream_is_slow_until_its_places_come_back_in_time),

@@ -22,6 +22,7 @@ static struct {
     int max_calls, level;
     struct gate_news news[3];
     size_t n_news;
+    bool crowded; /* no further call of any account may go */
 } world;
 
 /* ---- the tasks ---- */
@@ -99,6 +100,13 @@ void github_free(struct github *g)
 {
     (void)g;
     say("github_free; ");
+}
+
+bool github_reserve(struct github *g, struct str repo)
+{
+    (void)g;
+    assert_true(str_is(repo, "org/a"));
+    return !world.crowded;
 }
 
 void github_report(struct github *g, struct metrics *m, const struct budget_families *to,
@@ -213,8 +221,24 @@ static void it_sleeps_until_a_task_is_due_and_a_second_at_most(void)
     hold(0);
     assert_int_equal(tick(), 0);
     the_sender()->in_flight = 64; /* an answer wakes it */
-    assert_int_equal(tick(), 1000);
+    assert_int_equal(tick(), 100);
     unhold();
+}
+
+static void what_may_not_go_yet_stays_in_its_lane_and_is_asked_for_again(void)
+{
+    struct lanes *lanes = the_sender()->lanes;
+    memset(&item, 0, sizeof(item));
+    lanes_put(lanes, STR_LIT("org/a"), STR_LIT("pytorch/pytorch#17"), &item);
+    world.in_hand = 1;
+    world.crowded = true;
+    assert_null(lanes_take(lanes, 0));
+    assert_int_equal(tick(), 100); /* a call of another tier may have ended */
+    assert_true(fake.waiting);
+    world.crowded = false;
+    assert_ptr_equal(lanes_take(lanes, 0), &item);
+    lanes_end(lanes, &item);
+    world.in_hand = 0;
 }
 
 static void what_is_decided_does_not_wait(void)
@@ -344,6 +368,7 @@ int main(void)
         TEST(or_2_mib_in_all_partitions),
         TEST(while_all_64_calls_are_in_flight_128_tasks_are_enough),
         TEST(it_sleeps_until_a_task_is_due_and_a_second_at_most),
+        TEST(what_may_not_go_yet_stays_in_its_lane_and_is_asked_for_again),
         TEST(what_is_decided_does_not_wait),
         TEST(it_waits_on_purpose_only_while_no_call_is_in_flight_and_none_is_due),
         TEST(a_record_that_became_no_task_is_not_given_back),

@@ -29,6 +29,7 @@ static struct {
     struct outcome outcome; /* the last put into the topic dispatches */
     bool cannot_park;
     enum err redis, github;
+    int reserved; /* calls that count as in flight before they are made */
     struct work work;
 } world;
 
@@ -42,6 +43,20 @@ enum err claim_finish_queue(struct redis *r, const struct task *task, const char
     assert_string_equal(owner, "me");
     say("finish %s; ", outcome_kind_name(outcome->outcome));
     return world.redis;
+}
+
+static bool may(void *opaque, struct str downstream)
+{
+    (void)opaque;
+    (void)downstream;
+    return true;
+}
+
+void github_unreserve(struct github *g, struct str repo)
+{
+    (void)g;
+    (void)repo;
+    world.reserved--;
 }
 
 enum err claim_release_queue(struct redis *r, const struct task *task, const char *owner,
@@ -97,7 +112,7 @@ enum err actions_rerun(struct github *g, struct str repo, struct str run_id, boo
 void expand_task_start(struct task_in_hand *t)
 {
     (void)t;
-    fail();
+    say("expand; ");
 }
 
 void expand_task_free(struct expand_task *e)
@@ -207,7 +222,7 @@ static int setup(void **state)
     role_fake_init(NULL);
     dispatcher = (struct dispatcher){ .upstream_repo = STR_LIT("pytorch/pytorch") };
     s = (struct sender){ .d = &dispatcher, .level = 4, .tier = STR_LIT("L4") };
-    s.lanes = lanes_new(1);
+    s.lanes = lanes_new(1, may, NULL);
     record = (struct record){ .key = STR_LIT(KEY), .value = str_of(payload) };
     headers_init(&record.headers);
     task_to_headers(&task, STR_LIT("org/a"), &record.headers);
@@ -242,6 +257,25 @@ static void answered(struct task_in_hand *t, enum err err, int status)
 }
 
 /* ---- the tests ---- */
+
+static void a_dispatch_keeps_its_place_in_flight_and_another_task_leaves_it(void **state)
+{
+    struct task_in_hand *t = *state;
+    t->reserved = true;
+    call(t);
+    assert_string_equal(fake.said, "call; ");
+    assert_false(t->reserved);
+    assert_int_equal(world.reserved, 0);
+    t->task.kind = TASK_EXPAND; /* each of its calls takes its own */
+    t->reserved = true;
+    call(t);
+    assert_string_equal(fake.said, "call; expand; ");
+    assert_int_equal(world.reserved, -1);
+    const struct dispatch_decision end = { .next = DISPATCH_END, .outcome = OUTCOME_SKIPPED };
+    t->task.kind = TASK_DISPATCH;
+    task_decided(t, &end);
+    tasks_finish(&s);
+}
 
 static void the_claim_ends_once_before_the_outcome_is_published(void **state)
 {
@@ -374,6 +408,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(a_dispatch_keeps_its_place_in_flight_and_another_task_leaves_it),
         TEST(the_claim_ends_once_before_the_outcome_is_published),
         TEST(without_redis_the_outcome_is_published_all_the_same),
         TEST(a_duplicate_says_of_the_call_what_its_claim_remembers),

@@ -67,6 +67,7 @@ static struct {
     bool partition_gone;
     size_t span;
     struct metrics *metrics;
+    int reserved; /* calls that count as in flight */
 } world;
 
 enum err claim_queue(struct redis *r, const struct task *task, const char *owner,
@@ -139,10 +140,18 @@ bool github_bill(struct github *g, struct str repo, struct gate_bill *ret,
     return true;
 }
 
-void github_bill_drop(struct github *g, struct str repo)
+void task_unreserve(struct task_in_hand *t)
 {
-    (void)g;
-    (void)repo;
+    world.reserved -= t->reserved;
+    t->reserved = false;
+}
+
+static bool reserve(void *opaque, struct str downstream)
+{
+    (void)opaque;
+    (void)downstream;
+    world.reserved++;
+    return true;
 }
 
 bool github_paid(struct github *g, const struct gate_bill *bill, const struct budget_answer *answer,
@@ -172,7 +181,7 @@ static struct dispatch_decision stuck(const char *yaml, int64_t received_ms)
 {
     struct allowlist *list;
     struct dispatcher d = { .max_age_ms = MAX_AGE };
-    struct sender s = { .d = &d, .lanes = lanes_new(1) };
+    struct sender s = { .d = &d, .lanes = lanes_new(1, reserve, NULL) };
     struct task_in_hand called = task_of(&s, received_ms), waits = task_of(&s, received_ms);
     assert_int_equal(allowlist_parse(&list, "a.yml", str_of(yaml), NULL), OK);
     version.list = list;
@@ -238,7 +247,7 @@ static void each_answer_to_a_claim_and_whose_it_is_then(void **state)
     version.list = list;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct dispatcher d = { .max_age_ms = MAX_AGE };
-        struct sender s = { .d = &d, .tier = STR_LIT("L1"), .lanes = lanes_new(1) };
+        struct sender s = { .d = &d, .tier = STR_LIT("L1"), .lanes = lanes_new(1, reserve, NULL) };
         struct task_in_hand t = task_of(&s, clock_wall_ms());
         memset(&world, 0, sizeof(world));
         world.metrics = metrics_new(dispatcher_metrics, dispatcher_n_metrics);
@@ -250,6 +259,7 @@ static void each_answer_to_a_claim_and_whose_it_is_then(void **state)
         lanes_put(s.lanes, STR_LIT(REPO), STR_LIT("pytorch/pytorch#1"), &t.item);
         tasks_start(&s);
         assert_int_equal(n_followed, 1);
+        assert_int_equal(world.reserved, 0); /* task_follow makes no call here */
         assert_int_equal(followed.next, rows[i].next);
         assert_int_equal(followed.outcome, rows[i].outcome);
         assert_int_equal(followed.mark, rows[i].mark);

@@ -50,9 +50,7 @@ static void open_by(struct silent *s, const char *ca_file)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof(at);
-    const struct http_client_options http = { .user_agent = "test",
-                                              .allow_http = true,
-                                              .ca_file = ca_file };
+    const struct http_client_options http = { .user_agent = "test", .ca_file = ca_file };
     struct why why;
     *s = (struct silent){ .fd = socket(AF_INET, SOCK_STREAM, 0) };
     assert_int_equal(bind(s->fd, (struct sockaddr *)&at, size), 0);
