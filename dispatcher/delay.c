@@ -12,7 +12,7 @@
 #include "../common/base/fault.h"
 #include "../common/base/mem.h"
 #include "../common/worker/dlq.h"
-#include "../common/worker/park.h"
+#include "../common/worker/retry_ladder.h"
 #include "../common/worker/worker.h"
 #include "dispatcher.h"
 #include "metrics.h"
@@ -110,10 +110,10 @@ static void delay_take(void *opaque, struct work *work)
     enum topic to = topics_find(&d->d->topics, headers_get(&record->headers, "to_topic"));
     enum topic from = topics_find(&d->d->topics, str_of(record->at.topic));
     int64_t not_before_ms = headers_get_i64(&record->headers, "not_before_ms", -1);
-    int64_t longest_ms = park_topic_ms(from);
+    int64_t longest_ms = delay_topic_ms(from);
     int64_t wait_ms = not_before_ms < 0 ? 0 : not_before_ms - clock_wall_ms();
     const char *poison = NULL;
-    if (longest_ms == park_topic_ms(TOPIC_DELAY_1H))
+    if (longest_ms == delay_topic_ms(TOPIC_DELAY_1H))
         longest_ms = WAIT_MAX_MS;
     if (!topic_delay_may(from, to))
         poison = "header to_topic is not callbacks, reconcile or, in delay.*, dispatch.l1…l4";

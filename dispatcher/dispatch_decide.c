@@ -1,6 +1,6 @@
 #include "dispatch_decide.h"
 
-#include "../common/worker/park.h"
+#include "../common/worker/retry_ladder.h"
 #include "rerun.h"
 
 const char *dispatch_unwanted(const struct task *task, const struct allowlist *list, int64_t now_ms,
@@ -141,7 +141,7 @@ struct dispatch_decision dispatch_decide_answer(const struct github_answer *answ
         d.mark = MARK_ANSWER_UNSEEN;
     d.because = FACT_FAILED;
     d.attempt = attempt + 1;
-    int64_t step_ms = park_wait_ms(attempt);
+    int64_t step_ms = retry_wait_ms(attempt);
     if (!step_ms) {
         d.next = DISPATCH_DEAD;
         d.outcome = OUTCOME_FAILED;

@@ -8,7 +8,7 @@
 #include "../common/base/log.h"
 #include "../common/base/mem.h"
 #include "../common/model/event.h"
-#include "../common/worker/park.h"
+#include "../common/worker/retry_ladder.h"
 
 /* ---- in hand ---- */
 
@@ -141,7 +141,7 @@ void task_record_dead(struct task_in_hand *t, const char *class)
 
 static enum topic delay_of(const struct task_in_hand *t, int64_t now_ms)
 {
-    return park_topic(topic_of_tier(t->s->level), t->decision.until_ms - now_ms);
+    return delay_topic_of(topic_of_tier(t->s->level), t->decision.until_ms - now_ms);
 }
 
 /* Groups only tasks of the same delay topic: none waits longer than its topic's wait. */
@@ -196,7 +196,7 @@ static void put_group(struct task_in_hand *const tasks[], size_t n, bool put[])
         .wait_ms = wait_ms,
         .attempt = t->task.attempt,
         .error = t->outcome.error,
-        .label = topic_base_name(park_topic(topic_of_tier(t->s->level), wait_ms)),
+        .label = topic_base_name(delay_topic_of(topic_of_tier(t->s->level), wait_ms)),
         .headers = &headers,
     };
     work_park(t->work, &park);

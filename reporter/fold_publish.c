@@ -4,9 +4,9 @@
 #include "../common/base/clock.h"
 #include "../common/base/fault.h"
 #include "../common/model/ids.h"
-#include "../common/worker/park.h"
+#include "../common/worker/retry_ladder.h"
 #include "fold.h"
-#include "open_runs.h"
+#include "ended_runs.h"
 #include "which_checks.h"
 
 #define AGAIN_MS     100
@@ -131,7 +131,7 @@ void fold_publish(struct fold *f, struct fact *fact, const struct result_record 
 
 void fold_park(struct fold *f, struct fact *fact)
 {
-    const struct park park = { .wait_ms = park_wait_ms(PENDING_STEP),
+    const struct park park = { .wait_ms = retry_wait_ms(PENDING_STEP),
                                .attempt = PENDING_STEP,
                                .error = fact->error,
                                .label = "dispatch_unknown" };

@@ -11,7 +11,7 @@
 #include "../common/model/ids.h"
 #include "../common/view/epoch.h"
 #include "../common/view/overdue.h"
-#include "open_runs.h"
+#include "ended_runs.h"
 
 #define LOOK_MS    1000
 #define WORK_MS    100

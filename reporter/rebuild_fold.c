@@ -12,7 +12,7 @@
 #include "../common/view/pull_requests.h"
 #include "aggregate.h"
 #include "fold.h"
-#include "open_runs.h"
+#include "ended_runs.h"
 #include "rebuild.h"
 
 /* A check run may be open for as long as its job may run, and some time around that. */

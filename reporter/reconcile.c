@@ -9,7 +9,7 @@
 #include "../common/base/mem.h"
 #include "../common/daemon/config.h"
 #include "../common/model/ids.h"
-#include "../common/worker/park.h"
+#include "../common/worker/retry_ladder.h"
 
 #define BUSY_REPO_MAX  (BUSY_MAX / 2) /* … of one downstream, so that there is room for others */
 #define IN_HAND_MAX    1000
@@ -93,7 +93,7 @@ static void target_park(struct target *t, const char *class, const char *error)
     int64_t attempt = headers_get_i64(&work->record->headers, "attempt", 1);
     int next = attempt < 2 ? 2 : (int)attempt + 1;
     const struct park park = {
-        .wait_ms = park_wait_ms(next), .attempt = next, .error = error, .label = "retry"
+        .wait_ms = retry_wait_ms(next), .attempt = next, .error = error, .label = "retry"
     };
     if (str_is(str_of(class), "exhausted") && park.wait_ms > 0)
         work_park(work, &park);

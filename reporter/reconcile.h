@@ -9,7 +9,7 @@
 #include "../common/view/dispatches.h"
 #include "../common/view/known_failures.h"
 #include "../common/view/runs.h"
-#include "open_runs.h"
+#include "ended_runs.h"
 #include "reconcile_plan.h"
 #include "reporter.h"
 

@@ -231,7 +231,7 @@ static bool aggregate_ask(struct pass *p, const struct aggregate *a)
 static bool open_ask(struct pass *p)
 {
     const char *run_id;
-    while ((run_id = open_runs_ask(&p->open, &p->answers, clock_wall_ms(), &p->open_look_ms)))
+    while ((run_id = ended_runs_ask(&p->open, &p->answers, clock_wall_ms(), &p->open_look_ms)))
         if (run_ask(p, run_id))
             return true;
     return false;
@@ -263,7 +263,7 @@ static void open_jobs_end(struct pass *p)
     int64_t now_ms = clock_wall_ms();
     for (size_t i = 0; i < p->jobs.n; i++) {
         const struct result_record *job = &p->jobs.at[i];
-        const char *conclusion = open_runs_end(&p->open, &p->answers, job, now_ms);
+        const char *conclusion = ended_runs_end(&p->open, &p->answers, job, now_ms);
         if (conclusion && sweep_callback_possible(job))
             job_end(p, job, conclusion);
     }
@@ -273,7 +273,7 @@ bool pass_plan(struct pass *p)
 {
     const struct reporter *r = p->target->reconcile->reporter;
     struct aggregate CLEANUP(aggregate_clear) a = { .jobs = NULL };
-    open_runs_find(p->jobs.at, p->jobs.n, &p->open);
+    ended_runs_find(p->jobs.at, p->jobs.n, &p->open);
     if (open_ask(p))
         return false;
     open_jobs_end(p);

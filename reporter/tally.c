@@ -5,7 +5,7 @@
 
 #include "../common/base/clock.h"
 #include "../common/base/mem.h"
-#include "../common/model/run_ends.h"
+#include "../common/model/counted_runs.h"
 #include "../common/view/hours.h"
 
 /* What one hour and kind gets. */
@@ -80,7 +80,7 @@ void tally(const struct result_record *rows, size_t n, struct buf *to)
         run_job_init(&jobs[i], &rows[i], ended_ms(&rows[i]));
         sorted[i] = &jobs[i];
     }
-    size_t n_runs = run_ends_find(sorted, n, runs);
+    size_t n_runs = counted_runs_find(sorted, n, runs);
     for (size_t i = 0; i < n; i++)
         if (jobs[i].counts)
             job_add(&parts, &jobs[i]);

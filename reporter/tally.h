@@ -1,5 +1,5 @@
 /* The jobs of one delivery and downstream → what they add to its hours (common/view/hours.h). Which
- * jobs and runs count, and their times, is as in `crcrctl levels` (run_ends.h). PURE.
+ * jobs and runs count, and their times, is as in `crcrctl levels` (counted_runs.h). PURE.
  *
  *   a job   in the hour in which it ended, by the relay's clock
  *   a run   in the hour in which the last of its jobs ended */

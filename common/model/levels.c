@@ -6,7 +6,7 @@
 #include "../base/json_put.h"
 #include "../base/mem.h"
 #include "../base/table.h"
-#include "run_ends.h"
+#include "counted_runs.h"
 
 #define MINUTE_MS 60000
 #define HOUR_MS   (60 * (int64_t)MINUTE_MS)
@@ -63,7 +63,7 @@ static void ends_find(struct levels *l)
     l->runs = mem_alloc(n + 1, sizeof(*l->runs));
     for (struct run_job *job = NULL; (job = table_next(&l->jobs, job));)
         l->sorted[at++] = job;
-    l->n_runs = run_ends_find(l->sorted, n, l->runs);
+    l->n_runs = counted_runs_find(l->sorted, n, l->runs);
 }
 
 static int ms_compare(const void *left, const void *right)

@@ -1,13 +1,13 @@
 /* How each downstream does: the figures that decide about levels (rfcs#102;
  * deploy/crcrctl/README.md, "Levels"). Rows of the topic results go in, figures of a repository and
- * a window of time come out; which jobs and runs count: run_ends.h. PURE.
+ * a window of time come out; which jobs and runs count: counted_runs.h. PURE.
  *
  *   overrun  a job whose execution took longer than a limit; those that timed out are counted there
  */
 #ifndef CRCR_MODEL_LEVELS_H
 #define CRCR_MODEL_LEVELS_H
 
-#include "run_ends.h"
+#include "counted_runs.h"
 
 struct level_figures {
     size_t jobs;

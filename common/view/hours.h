@@ -9,7 +9,7 @@
 #include "../base/buf.h"
 #include "../io/redis.h"
 #include "../model/figures.h"
-#include "../model/run_ends.h"
+#include "../model/counted_runs.h"
 
 #define HOUR_MS    3600000
 #define DAY_HOURS  24

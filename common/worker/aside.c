@@ -2,7 +2,7 @@
 #include "../base/clock.h"
 #include "../base/log.h"
 #include "dlq.h"
-#include "park.h"
+#include "retry_ladder.h"
 #include "worker.h"
 
 static void log_aside(const struct work *work, const struct headers *headers, enum topic to,
@@ -62,14 +62,14 @@ bool work_park(struct work *work, const struct park *park)
     const struct worker_options *o = work_options(work);
     const struct record *record = work->record;
     enum topic to = topics_find(o->topics, str_of(record->at.topic));
-    enum topic delay = park_topic(to, park->wait_ms);
+    enum topic delay = delay_topic_of(to, park->wait_ms);
     struct headers headers;
     if (!work_can_park(work)) {
         work_dead(work, "refused", "too large to be put off");
         return false;
     }
     headers_copy(&headers, park->headers ? park->headers : &record->headers);
-    park_headers(&headers, record->at.topic, clock_wall_ms() + park->wait_ms, park->error);
+    delay_headers(&headers, record->at.topic, clock_wall_ms() + park->wait_ms, park->error);
     if (park->attempt)
         headers_set_i64(&headers, "attempt", park->attempt);
     const struct post_count count = { .family = o->metrics.delayed, .a = str_of(park->label) };

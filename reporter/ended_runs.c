@@ -1,4 +1,4 @@
-#include "open_runs.h"
+#include "ended_runs.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ static size_t run_index(const struct open_runs *runs, const char *run_id)
     return i;
 }
 
-void open_runs_find(const struct result_record *jobs, size_t n, struct open_runs *ret)
+void ended_runs_find(const struct result_record *jobs, size_t n, struct open_runs *ret)
 {
     ret->n = 0;
     for (size_t i = 0; i < n; i++) {
@@ -54,7 +54,7 @@ static const char *attempt_end(const struct run_answer *answer, const char *run_
     return answer->said == RUN_SAID_COMPLETED ? conclusion_shown(answer->conclusion) : NULL;
 }
 
-const char *open_runs_ask(const struct open_runs *runs, const struct run_answers *answers,
+const char *ended_runs_ask(const struct open_runs *runs, const struct run_answers *answers,
                           int64_t now_ms, int64_t *look_ms)
 {
     *look_ms = 0;
@@ -75,7 +75,7 @@ const char *open_runs_ask(const struct open_runs *runs, const struct run_answers
     return NULL;
 }
 
-const char *open_runs_end(const struct open_runs *runs, const struct run_answers *answers,
+const char *ended_runs_end(const struct open_runs *runs, const struct run_answers *answers,
                           const struct result_record *job, int64_t now_ms)
 {
     size_t at = job_is_open(job) ? run_index(runs, job->run_id) : runs->n;

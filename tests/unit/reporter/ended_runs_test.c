@@ -9,7 +9,7 @@
 
 #include "common/model/callback.h"
 #include "job_scene.h"
-#include "reporter/open_runs.h"
+#include "reporter/ended_runs.h"
 
 #define MIN_MS 60000
 #define NOW_MS 1795231200000LL
@@ -50,15 +50,15 @@ static void answer_add(struct scene *s, const char *run_id, enum run_said said, 
 
 static const char *asked(struct scene *s)
 {
-    open_runs_find(s->jobs, s->n, &s->runs);
-    return open_runs_ask(&s->runs, &s->answers, NOW_MS, &s->look_ms);
+    ended_runs_find(s->jobs, s->n, &s->runs);
+    return ended_runs_ask(&s->runs, &s->answers, NOW_MS, &s->look_ms);
 }
 
 /* What the first job ends with. */
 static const char *end(struct scene *s)
 {
-    open_runs_find(s->jobs, s->n, &s->runs);
-    return open_runs_end(&s->runs, &s->answers, &s->jobs[0], NOW_MS);
+    ended_runs_find(s->jobs, s->n, &s->runs);
+    return ended_runs_end(&s->runs, &s->answers, &s->jobs[0], NOW_MS);
 }
 
 static void clear(struct scene *s)
@@ -201,7 +201,7 @@ static void an_attempt_that_was_repeated_has_ended(void **state)
     assert_string_equal(end(&s), "cancelled");
     job_add(&s, "7", "2", 60, false); /* which goes on */
     assert_string_equal(end(&s), "cancelled");
-    assert_null(open_runs_end(&s.runs, &s.answers, &s.jobs[1], NOW_MS));
+    assert_null(ended_runs_end(&s.runs, &s.answers, &s.jobs[1], NOW_MS));
     clear(&s);
 }
 
@@ -229,9 +229,9 @@ static void runs_beyond_the_limit_are_left_to_the_time_out(void **state)
         snprintf(run_id, sizeof(run_id), "%zu", i + 1);
         jobs[i] = *job_add(&s, run_id, "1", 60, false);
     }
-    open_runs_find(jobs, OPEN_RUNS_MAX + 1, &runs);
+    ended_runs_find(jobs, OPEN_RUNS_MAX + 1, &runs);
     assert_int_equal(runs.n, OPEN_RUNS_MAX);
-    assert_string_equal(open_runs_ask(&runs, &answers, NOW_MS, &look_ms), "1");
+    assert_string_equal(ended_runs_ask(&runs, &answers, NOW_MS, &look_ms), "1");
     for (size_t i = 0; i <= OPEN_RUNS_MAX; i++)
         result_record_clear(&jobs[i]);
 }

@@ -1,4 +1,4 @@
-#include "run_ends.h"
+#include "counted_runs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +116,7 @@ static void name_add(struct sums *run, struct run_job **jobs, size_t n)
     }
 }
 
-size_t run_ends_find(struct run_job **jobs, size_t n, struct run_end *ret)
+size_t counted_runs_find(struct run_job **jobs, size_t n, struct run_end *ret)
 {
     size_t n_runs = 0, at = 0;
     for (size_t i = 0; i < n; i++)

@@ -1,4 +1,4 @@
-#include "park.h"
+#include "retry_ladder.h"
 
 static const struct {
     int64_t ms;
@@ -11,12 +11,12 @@ static const struct {
 };
 #define N_STEPS ((int)(sizeof(steps) / sizeof(steps[0])))
 
-int64_t park_wait_ms(int attempt)
+int64_t retry_wait_ms(int attempt)
 {
     return attempt >= 1 && attempt <= N_STEPS ? steps[attempt - 1].ms : 0;
 }
 
-enum topic park_topic(enum topic to, int64_t wait_ms)
+enum topic delay_topic_of(enum topic to, int64_t wait_ms)
 {
     int i = 0;
     while (i < N_STEPS - 1 && wait_ms > steps[i].ms)
@@ -24,7 +24,7 @@ enum topic park_topic(enum topic to, int64_t wait_ms)
     return topic_delay_may(steps[i].of_reporter, to) ? steps[i].of_reporter : steps[i].of_task;
 }
 
-int64_t park_topic_ms(enum topic delay)
+int64_t delay_topic_ms(enum topic delay)
 {
     for (int i = N_STEPS - 1; i >= 0; i--)
         if (steps[i].of_task == delay || steps[i].of_reporter == delay)
@@ -32,7 +32,7 @@ int64_t park_topic_ms(enum topic delay)
     return 0;
 }
 
-void park_headers(struct headers *headers, const char *to_topic, int64_t not_before_ms,
+void delay_headers(struct headers *headers, const char *to_topic, int64_t not_before_ms,
                   const char *error)
 {
     headers_leave_room(headers, 4);

@@ -4,8 +4,8 @@
  *   job   the newest attempt of each (run, job), once it has completed or timed out
  *   run   delivery, workflow and run id; of nightly and periodic runs the run id alone: their
  *         deliveries are names of their own making; once all its jobs have ended */
-#ifndef CRCR_MODEL_RUN_ENDS_H
-#define CRCR_MODEL_RUN_ENDS_H
+#ifndef CRCR_MODEL_COUNTED_RUNS_H
+#define CRCR_MODEL_COUNTED_RUNS_H
 
 #include "result_record.h"
 
@@ -26,7 +26,7 @@ struct run_job {
     int64_t ended_ms;
     int64_t completed_ms; /* as its CI says, but no later than ended_ms */
 
-    /* Set by run_ends_find: */
+    /* Set by counted_runs_find: */
     bool counts;       /* it has ended, and no later attempt replaces it */
     int64_t waited_ms; /* queue_ms; where there is none, a re-run: that of the first attempt */
 };
@@ -43,6 +43,6 @@ struct run_end {
 };
 /* Sorts the jobs, sets counts and waited_ms of each, and gives how many runs have ended; ret has
  * room for n. The same jobs in another order give the same. */
-size_t run_ends_find(struct run_job **jobs, size_t n, struct run_end *ret);
+size_t counted_runs_find(struct run_job **jobs, size_t n, struct run_end *ret);
 
 #endif
