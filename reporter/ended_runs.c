@@ -55,7 +55,7 @@ static const char *attempt_end(const struct run_answer *answer, const char *run_
 }
 
 const char *ended_runs_ask(const struct open_runs *runs, const struct run_answers *answers,
-                          int64_t now_ms, int64_t *look_ms)
+                           int64_t now_ms, int64_t *look_ms)
 {
     *look_ms = 0;
     for (size_t i = 0; i < runs->n; i++) {
@@ -76,7 +76,7 @@ const char *ended_runs_ask(const struct open_runs *runs, const struct run_answer
 }
 
 const char *ended_runs_end(const struct open_runs *runs, const struct run_answers *answers,
-                          const struct result_record *job, int64_t now_ms)
+                           const struct result_record *job, int64_t now_ms)
 {
     size_t at = job_is_open(job) ? run_index(runs, job->run_id) : runs->n;
     if (at == runs->n || now_ms < runs->at[at].last_ms + OPEN_ASK_MS)

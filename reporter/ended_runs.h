@@ -1,6 +1,7 @@
 /* Jobs end with their run. A job of GitHub Actions may end without a report: its runner is lost, a
  * concurrency group cancels it. So when nothing was heard of its run for OPEN_ASK_MS, GitHub is
- * asked about that, and again every OPEN_ASK_MS; when it has ended, its open jobs end with it. PURE.
+ * asked about that, and again every OPEN_ASK_MS; when it has ended, its open jobs end with it.
+ * PURE.
  */
 #ifndef CRCR_REPORTER_ENDED_RUNS_H
 #define CRCR_REPORTER_ENDED_RUNS_H
@@ -28,10 +29,10 @@ void ended_runs_find(const struct result_record *jobs, size_t n, struct open_run
 /* The run to ask about now; NULL: none is due. *look_ms: when to look again, wall clock; 0: when
  * something comes. */
 const char *ended_runs_ask(const struct open_runs *runs, const struct run_answers *answers,
-                          int64_t now_ms, int64_t *look_ms);
+                           int64_t now_ms, int64_t *look_ms);
 /* What a job ends with because its run has ended: a conclusion of a check run, static. NULL: it
  * goes on. */
 const char *ended_runs_end(const struct open_runs *runs, const struct run_answers *answers,
-                          const struct result_record *job, int64_t now_ms);
+                           const struct result_record *job, int64_t now_ms);
 
 #endif

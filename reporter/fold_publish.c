@@ -5,8 +5,8 @@
 #include "../common/base/fault.h"
 #include "../common/model/ids.h"
 #include "../common/worker/retry_ladder.h"
-#include "fold.h"
 #include "ended_runs.h"
+#include "fold.h"
 #include "which_checks.h"
 
 #define AGAIN_MS     100

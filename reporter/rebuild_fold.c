@@ -11,8 +11,8 @@
 #include "../common/view/dispatches.h"
 #include "../common/view/pull_requests.h"
 #include "aggregate.h"
-#include "fold.h"
 #include "ended_runs.h"
+#include "fold.h"
 #include "rebuild.h"
 
 /* A check run may be open for as long as its job may run, and some time around that. */

@@ -8,8 +8,8 @@
 
 #include "../base/buf.h"
 #include "../io/redis.h"
-#include "../model/figures.h"
 #include "../model/counted_runs.h"
+#include "../model/figures.h"
 
 #define HOUR_MS    3600000
 #define DAY_HOURS  24

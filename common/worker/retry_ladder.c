@@ -33,7 +33,7 @@ int64_t delay_topic_ms(enum topic delay)
 }
 
 void delay_headers(struct headers *headers, const char *to_topic, int64_t not_before_ms,
-                  const char *error)
+                   const char *error)
 {
     headers_leave_room(headers, 4);
     headers_set(headers, "to_topic", str_of(to_topic));

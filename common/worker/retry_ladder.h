@@ -17,6 +17,6 @@ int64_t delay_topic_ms(enum topic delay);
 /* Adds the headers that the role delay reads: to_topic (full name), not_before_ms (wall clock) and
  * error. All are borrowed. */
 void delay_headers(struct headers *headers, const char *to_topic, int64_t not_before_ms,
-                  const char *error);
+                   const char *error);
 
 #endif

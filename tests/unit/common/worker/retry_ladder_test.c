@@ -35,7 +35,8 @@ static void the_shortest_delay_that_is_long_enough_is_chosen(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (int level = 1; level <= 4; level++)
-            assert_int_equal(delay_topic_of(topic_of_tier(level), rows[i].wait_ms), rows[i].of_task);
+            assert_int_equal(delay_topic_of(topic_of_tier(level), rows[i].wait_ms),
+                             rows[i].of_task);
         assert_int_equal(delay_topic_of(TOPIC_CALLBACKS, rows[i].wait_ms), rows[i].of_reporter);
         assert_int_equal(delay_topic_of(TOPIC_RECONCILE, rows[i].wait_ms), rows[i].of_reporter);
     }
