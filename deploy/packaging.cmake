@@ -6,7 +6,7 @@ install(FILES deploy/redis/users DESTINATION share/crcr/redis)
 install(PROGRAMS deploy/redis/make-users DESTINATION share/crcr/redis)
 install(FILES deploy/topics/users.conf DESTINATION share/crcr/topics)
 install(PROGRAMS deploy/topics/acls DESTINATION share/crcr/topics)
-install(PROGRAMS deploy/capacity deploy/keep-allowlist DESTINATION share/crcr)
+install(PROGRAMS deploy/capacity DESTINATION share/crcr)
 install(FILES deploy/monitoring/alerts.yml deploy/monitoring/alerts_test.yml deploy/monitoring/alerts_kubernetes.yml
               deploy/monitoring/alerts_kubernetes_test.yml deploy/monitoring/dashboard.json deploy/monitoring/prometheus.yml
               deploy/monitoring/prometheus_compose.yml DESTINATION share/crcr/monitoring)
@@ -54,5 +54,4 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS ca-certificates)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "kcat, jq") # keep-allowlist
 include(CPack)

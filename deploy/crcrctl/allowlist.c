@@ -58,9 +58,9 @@ void allowlist_read_clear(struct allowlist_read *r)
     free(r->source);
 }
 
-/* ---- the verb ------------------------------------------------------------------------------- */
+/* ---- allowlist check ------------------------------------------------------------------------ */
 
-int verb_allowlist(struct ctl *ctl, const struct args *args)
+int verb_allowlist_check(struct ctl *ctl, const struct args *args)
 {
     const char *file = args->names[0];
     struct buf CLEANUP(buf_clear) text = BUF_INIT(ALLOWLIST_MAX_BYTES);

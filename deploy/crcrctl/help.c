@@ -104,7 +104,7 @@ void help_all(struct buf *to)
 {
     buf_puts(to, "usage: crcrctl VERB …; `crcrctl help VERB` says more\n\n");
     for (size_t i = 0; i < n_verbs; i++)
-        buf_printf(to, "  %-16s %s\n", verbs[i].name, verbs[i].summary);
+        buf_printf(to, "  %-18s %s\n", verbs[i].name, verbs[i].summary);
     buf_puts(to, "\n" ENVIRONMENT "\n" EXIT_CODES "\n");
 }
 

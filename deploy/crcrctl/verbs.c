@@ -176,9 +176,21 @@ const struct verb verbs[] = {
          "to be done comes first.",
          "1 something is missing, 3 GitHub does not answer", JSON,
          OPT("url", TEXT, url, "https://HOST that the webhook must be at", .value = "URL")),
-    VERB("allowlist check", allowlist, NOTHING, "FILE", 1, 1, "check an allowlist file",
+    VERB("allowlist check", allowlist_check, NOTHING, "FILE", 1, 1, "check an allowlist file",
          "- reads standard input. Prints the number of repositories a tier.",
          "1 refused (file:line:column: reason)", JSON),
+    VERB("allowlist save", allowlist_save, KAFKA, "[FILE]", 0, 1, "copy the topic allowlist",
+         "FILE is replaced when the copy is complete; a folder gets allowlist-DD.jsonl, DD being "
+         "the day of the month. Default standard output. The copy has all versions, for tenure is "
+         "counted from them; `allowlist restore` takes it.",
+         "1 nothing is there, or FILE cannot be written, 3 Kafka does not answer", JSON,
+         OPT("every", DURATION, every_ms, "again and again, until SIGTERM")),
+    VERB("allowlist restore", allowlist_restore, KAFKA, "FILE", 1, 1,
+         "write a copy to the topic allowlist",
+         "FILE is of `allowlist save`; - reads standard input. Nothing is written unless all of it "
+         "can be read, and the topic is empty: after `topics create`, before a router starts.",
+         "1 refused (FILE:LINE: reason), or the topic is not empty, 3 Kafka does not answer", JSON,
+         REASON),
     VERB("lag", lag, KAFKA, "[GROUP…]", 0, MANY, "how far each consumer group is",
          "GROUP is crcr-router, crcr-l1 …; default all. Counts records: one of dispatch.l1 … "
          "dispatch.l4 holds up to 16 tasks.",

@@ -82,10 +82,10 @@ extern const size_t n_verbs;
 extern const struct option_row common_options[COMMON_OPTIONS + 1];
 
 verb_fn verb_tail, verb_trace, verb_send_webhook, verb_send_callback, verb_dlq_list, verb_dlq_show,
-    verb_dlq_replay, verb_dlq_drop, verb_replay, verb_rebuild_hud, verb_redeliver, verb_allowlist,
-    verb_app_create, verb_app_check, verb_lag, verb_topics_create, verb_topics_check, verb_probe,
-    verb_levels, verb_score, verb_config, verb_manual, verb_completion, verb_help, verb_version,
-    verb_context;
+    verb_dlq_replay, verb_dlq_drop, verb_replay, verb_rebuild_hud, verb_redeliver,
+    verb_allowlist_check, verb_allowlist_save, verb_allowlist_restore, verb_app_create,
+    verb_app_check, verb_lag, verb_topics_create, verb_topics_check, verb_probe, verb_levels,
+    verb_score, verb_config, verb_manual, verb_completion, verb_help, verb_version, verb_context;
 
 /* ---- args.c --------------------------------------------------------------------------------- */
 

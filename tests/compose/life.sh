@@ -180,16 +180,15 @@ not_again() { # delivery: GitHub, started anew, saw no dispatch of it
 }
 
 allowlist_is_kept() { # profile backup
-    compose --profile backup build keep-allowlist &&
-        compose run --rm --no-deps -T keep-allowlist keep /copies </dev/null >"$work/said" && says "records kept in /copies/allowlist-" &&
-        compose run --rm --no-deps -T --entrypoint bash keep-allowlist -c 'cat /copies/*.jsonl' </dev/null >"$work/allowlist.jsonl"
+    compose run --rm --no-deps -T keep-allowlist crcrctl allowlist save /copies </dev/null >"$work/said" &&
+        says "records saved in /copies/allowlist-" && kept=$(sed -n 's/.* saved in //p' "$work/said")
 }
 begins_empty() { # [rights]: the runbook's commands for an empty Kafka, then what it does next
     compose stop ingest dispatcher reporter kafka &&
         compose run --rm --no-deps -T --entrypoint=bash kafka -c 'rm -rf /var/lib/kafka/data/topics' </dev/null &&
         compose up -d kafka && wait_for 120 healthy kafka 1 && { [ $# = 0 ] || compose run --rm --no-deps -T rights </dev/null; } &&
         compose run --rm --no-deps -T topics </dev/null >"$work/said" && says "created  crcr.events" "created  crcr.audit" &&
-        compose run --rm --no-deps -T keep-allowlist restore <"$work/allowlist.jsonl" >"$work/said" && says "records written to" &&
+        compose run --rm --no-deps -T keep-allowlist crcrctl allowlist restore "$kept" </dev/null >"$work/said" && says "records restored to" &&
         comes_up
 }
 

@@ -11,7 +11,7 @@ from lib.redis_server import client_of
 from lib.sim import Inbox, Sim
 
 TEXT = {"manual", "completion", "help"}  # for man, a shell, people
-ELSEWHERE = {"app create", "app check"}  # test_crcrctl_app.py
+ELSEWHERE = {"app create", "app check", "allowlist restore"}  # test_crcrctl_app.py, test_crcrctl_allowlist.py
 LISTED = "L1: [org/a]\nL3:\n  npu: { org/bad: [alice] }\n"
 DELIVERY = {"event": "pull_request", "delivery": "d-1", "pr": 1, "received_ms": 1, "source": "webhook"}
 
@@ -44,7 +44,7 @@ def tried(kafka_node, redis_node, tmp_path_factory):
         "send-callback": (0, folder / "body.json", "--token-file", folder / "body.json", *send),
         "dlq show": (0, positions["k1"]), "dlq replay": (0, positions["k0"]), "dlq drop": (0, positions["k1"]),
         "replay": (0, "--topic", "events", "--pr", 1), "rebuild-hud": (0,), "redeliver": (0,), "topics check": (1,), "topics create": (0,),
-        "context": (0,), "allowlist check": (0, folder / "allowlist.yml")}
+        "context": (0,), "allowlist check": (0, folder / "allowlist.yml"), "allowlist save": (0, folder / "copy.jsonl")}
     inbox.close()
     assert sim.process.stop() == 0
 

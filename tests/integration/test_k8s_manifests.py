@@ -370,7 +370,7 @@ def test_all_pods_are_shut_and_each_gets_what_it_needs(objects):
         assert {"crcr-nothing-else", "crcr-names", "crcr-to-kafka"} <= names, one.label
         ways_in = {port["port"] for p in mine for rule in p["spec"].get("ingress", []) for port in rule["ports"]}
         assert set(one.ports()) <= ways_in, f"{one.label}: nobody may reach {set(one.ports()) - ways_in}"
-        assert (external in mine) == (one.label != "Job/crcr-topics"), one.label
+        assert (external in mine) == (one.label not in ("Job/crcr-topics", "CronJob/crcr-keep-allowlist")), one.label
         broker = {int(b.rsplit(":", 1)[1]) for b in one.environment["KAFKA_BROKERS"].split(",")}
         assert broker <= open_ports(mine), f"{one.label}: Kafka is at {broker}"
         if "REDIS_LOGIN_FILE" in one.own:
@@ -462,7 +462,7 @@ def test_each_pod_shows_kafka_its_own_certificate(rendered):
     for overlay, name in (("full", "{}"), ("external", "crcr-kafka-{}")):
         for one in containers(rendered[overlay]):
             who = {"crcrctl": "crcrctl", "crcr-redeliver": "crcr-redeliver", "crcr-redeliver-daily": "crcr-redeliver",
-                   "crcr-topics": "crcr-topics"}.get(one.label.split("/")[1], one.program)
+                   "crcr-topics": "crcr-topics", "crcr-keep-allowlist": "crcrctl"}.get(one.label.split("/")[1], one.program)
             assert overlay == "external" or who in users
             mounted = {secret for secret, _ in one.files().values()} - {"crcr", "crcr-cluster-ca-cert"}
             assert mounted == {name.format(who if overlay == "full" else who.removeprefix("crcr-"))}, one.label

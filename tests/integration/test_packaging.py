@@ -6,8 +6,9 @@ import re
 import subprocess
 
 import pytest
+import yaml
 
-from lib.manifests import K8S, of_kind, render
+from lib.manifests import K8S, of_kind, pod_template, render
 from lib.processes import BIN, ROOT
 
 PREFIX = "/opt/crcr"
@@ -102,15 +103,29 @@ def test_units_start_installed_programs_and_name_installed_files(installed):
                 assert path.startswith(PREFIX) and (installed / path.lstrip("/")).is_file(), f"{name}: {path}"
 
 
+def commands_of_cron_jobs():
+    return {one["metadata"]["name"]: pod_template(one)["spec"]["containers"][0]["command"]
+            for one in of_kind(render(K8S / "base"), "CronJob")}
+
+
 def test_redeliver_looks_back_for_hours_often_and_once_a_day_as_far_as_github_keeps(installed):
     folder = installed / PREFIX.lstrip("/") / "lib/systemd/system"
     assert dict(units(installed)["crcr-redeliver@.service"])["ExecStart"] == f"{PREFIX}/bin/crcrctl redeliver --since %i"
     often, daily = ((folder / f"{name}.timer").read_text() for name in ("crcr-redeliver", "crcr-redeliver-daily"))
     assert "Unit=crcr-redeliver@6h.service" in often and "OnUnitInactiveSec=5min" in often
     assert "Unit=crcr-redeliver@3d.service" in daily and "OnCalendar=" in daily and "Persistent=yes" in daily
-    cron = {one["metadata"]["name"]: one["spec"] for one in of_kind(render(K8S / "base"), "CronJob")}  # as in Kubernetes
-    assert [spec["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["command"][-1] for _, spec in sorted(cron.items())] == \
-        ["6h", "3d"]
+    assert [commands_of_cron_jobs()[name][-1] for name in ("crcr-redeliver", "crcr-redeliver-daily")] == ["6h", "3d"]
+
+
+def test_a_copy_of_the_allowlist_is_saved_once_a_day_as_elsewhere(installed):
+    folder = installed / PREFIX.lstrip("/") / "lib/systemd/system"
+    *command, where = dict(units(installed)["crcr-keep-allowlist.service"])["ExecStart"].split()
+    assert command == [f"{PREFIX}/bin/crcrctl", "allowlist", "save"] and where == "%S/crcr-keep-allowlist"
+    assert "OnCalendar=*-*-* 02:17" in (folder / "crcr-keep-allowlist.timer").read_text()
+    assert commands_of_cron_jobs()["crcr-keep-allowlist"] == ["crcrctl", "allowlist", "save", "/copies"]
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["keep-allowlist"]
+    assert compose["command"] == ["crcrctl", "allowlist", "save", "/copies", "--every", "1d"]
+    assert compose["volumes"] == ["allowlist-copies:/copies"]
 
 
 def test_redeliver_takes_what_ingest_is_configured_to_take(installed):

@@ -43,7 +43,7 @@ def of_crcrctl():
 def ctl(kafka_node, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runbook")
     one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
-    for name, text in (("allowlist.yml", "L1: [org/a]\n"), ("ping.json", "{}")):
+    for name, text in (("allowlist.yml", "L1: [org/a]\n"), ("allowlist.jsonl", "{}\n"), ("ping.json", "{}")):
         (folder / name).write_text(text)
     one.folder = folder
     return one
@@ -54,7 +54,7 @@ def ran(ctl, command):
     nowhere = {"REDIS_ENDPOINT": "127.0.0.1:1", "GITHUB_APP_ID": "1", "CRCR_GITHUB_API_URL": "http://127.0.0.1:1",
                "GITHUB_APP_PRIVATE_KEY_FILE": str(key_of(ctl.folder))}
     words = [part.replace(":8080/", ":1/") for part in shlex.split(command)[1:]]
-    arguments = [word for word in words if not word.startswith("<")]
+    arguments = [word for word in words if word[0] not in "<>"]
     given = "".join((ctl.folder / word[1:]).read_text() for word in words if word.startswith("<"))
     if "--wait" in arguments:  # for a Redis that will not come
         arguments += ["--timeout", "1s"]
@@ -126,7 +126,7 @@ def kubernetes_names(command):
 
 def test_no_command_reads_a_file_that_a_container_does_not_have():
     for command in of_crcrctl():
-        assert not re.search(r"(?<!<)\b[\w-]+\.(yml|json|jsonl)\b", command), command
+        assert not re.search(r"(?<![<>])\b[\w-]+\.(yml|json|jsonl)\b", command), command
 
 
 def composed():
