@@ -30,17 +30,11 @@ struct delivery *deliveries_find(const struct deliveries *d, struct str guid)
 
 /* ---- pages ---------------------------------------------------------------------------------- */
 
-static struct str member_text(const json_t *row, const char *name)
-{
-    const json_t *value = json_object_get(row, name);
-    return (struct str){ json_string_value(value), json_string_length(value) };
-}
-
 /* One attempt. Newest first: the first attempt of a GUID that is met is its newest. */
 static void add(struct deliveries *d, const json_t *row, int64_t id, int64_t at_ms, int64_t now_ms)
 {
     int64_t status = json_integer_value(json_object_get(row, "status_code"));
-    struct str guid = member_text(row, "guid");
+    struct str guid = json_member(row, "guid");
     struct delivery *one = deliveries_find(d, guid);
     d->attempts++;
     if (!delivery_valid(guid)) {
@@ -51,8 +45,8 @@ static void add(struct deliveries *d, const json_t *row, int64_t id, int64_t at_
         one = table_make(&d->by_guid, guid);
         one->guid = table_key(one);
         one->id = id;
-        one->kind = event_kind_of(member_text(row, "event"));
-        if (!event_may_count(one->kind, member_text(row, "action"))) {
+        one->kind = event_kind_of(json_member(row, "event"));
+        if (!event_may_count(one->kind, json_member(row, "action"))) {
             one->state = DELIVERY_SKIPPED;
             one->skipped = one->kind == EVENT_OTHER ? "other_event" : "other_action";
         }
@@ -77,10 +71,10 @@ enum err deliveries_add(struct deliveries *d, struct str page, int64_t since_ms,
     json_array_foreach(rows, i, row)
     {
         int64_t at_ms, id = json_integer_value(json_object_get(row, "id"));
-        if (!member_text(row, "guid").ptr || id <= 0)
+        if (!json_member(row, "guid").ptr || id <= 0)
             err = why_set(why, ERR_REFUSE,
                           "GitHub's list of deliveries: an entry without guid or id");
-        else if ((err = clock_parse(member_text(row, "delivered_at"), &at_ms, why)))
+        else if ((err = clock_parse(json_member(row, "delivered_at"), &at_ms, why)))
             (void)why_prefix(why, err, "GitHub's list of deliveries: delivered_at");
         else
             *older = at_ms < since_ms;

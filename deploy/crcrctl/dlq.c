@@ -25,16 +25,12 @@ bool dlq_matches(const struct dlq_filter *f, const struct topics *topics,
     for (size_t i = 0; i < f->n_positions && !placed; i++)
         placed = f->positions[i].partition == entry->at.partition &&
                  f->positions[i].offset == entry->at.offset;
-    if (!placed || entry->parked_ms < f->since_ms)
-        return false;
-    if (f->class.len && !str_is(f->class, entry->class))
-        return false;
-    if (!repos_have(str_of(entry->repos), f->repo))
-        return false;
-    if (f->delivery.len && !str_is(f->delivery, entry->delivery))
-        return false;
-    return !f->source.len || str_eq(f->source, source) ||
-           (topic != TOPIC_COUNT && str_is(f->source, topic_base_name(topic)));
+    return placed && entry->parked_ms >= f->since_ms &&
+           (!f->class.len || str_is(f->class, entry->class)) &&
+           repos_have(str_of(entry->repos), f->repo) &&
+           (!f->delivery.len || str_is(f->delivery, entry->delivery)) &&
+           (!f->source.len || str_eq(f->source, source) ||
+            (topic != TOPIC_COUNT && str_is(f->source, topic_base_name(topic))));
 }
 
 /* ---- going back ----------------------------------------------------------------------------- */

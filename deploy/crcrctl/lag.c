@@ -5,6 +5,7 @@
 
 #include "../../common/base/clock.h"
 #include "../../common/io/topic_admin.h"
+#include "out.h"
 #include "verbs.h"
 
 #define TIMEOUT_MS 5000
@@ -19,22 +20,23 @@ static enum err show(const struct ctl *ctl, const struct args *args, struct topi
     int64_t sum = 0;
     int partitions = 0;
     size_t n, n_topics;
-    char at[CLOCK_TEXT_SIZE];
+    int64_t now_ms = clock_wall_ms();
     const enum topic *reads = topics_of_group(id, &n_topics);
     for (size_t i = 0; i < n_topics; i++)
         topics[i] = ctl->topics.name[reads[i]];
     enum err err = topic_admin_lag(admin, &group, 1, topics, n_topics, &lags, &n, why);
     if (err)
         return why_prefix(why, err, "%s", group);
-    clock_format(clock_wall_ms(), at);
     for (size_t i = 0; i < n; i++) {
         const struct partition_lag *p = &lags[i];
         sum += p->lag;
         partitions++;
         if (args->json) {
-            printf("{\"at\":\"%s\",\"group\":\"%s\",\"topic\":\"%s\",\"partition\":%d,"
-                   "\"committed\":%" PRId64 ",\"end\":%" PRId64 ",\"lag\":%" PRId64 "}\n",
-                   at, group, p->topic, (int)p->partition, p->committed, p->end, p->lag);
+            put_json(NULL,
+                     "{at:%jd group:%s topic:%s partition:%d committed:%" PRId64 " end:%" PRId64
+                     " lag:%" PRId64 "}",
+                     (intmax_t)now_ms, group, p->topic, (int)p->partition, p->committed, p->end,
+                     p->lag);
         } else if (args->partitions) {
             printf("%-15s %-22s [%d]  committed %" PRId64 "  end %" PRId64 "  lag %" PRId64 "\n",
                    group, p->topic, (int)p->partition, p->committed, p->end, p->lag);

@@ -11,23 +11,32 @@
 #define WIDE     180
 #define JSON_MAX (64u << 20)
 
-/* The character at i; *bad: a terminal must not get it. A byte that is no UTF-8 may be a control to
- * one that reads bytes (0x9b). */
-static struct str char_at(struct str text, size_t i, bool *bad)
+/* A terminal must not get controls, nor a byte that is no UTF-8: that may be a control to one that
+ * reads bytes (0x9b). On one line they become blanks, on several \xNN. */
+static void clean(struct buf *to, struct str text, bool lines)
 {
-    size_t n = json_text_utf8(str_from(text, i));
-    *bad = !n || str_control_at(text, i) || str_turn_at(text, i);
-    return (struct str){ text.ptr + i, n ? n : 1 };
+    for (size_t i = 0, n, len; i < text.len; i += len) {
+        n = json_text_utf8(str_from(text, i));
+        len = n ? n : 1;
+        bool kept = lines && (text.ptr[i] == '\n' || text.ptr[i] == '\t');
+        if (kept || (n && !str_control_at(text, i) && !str_turn_at(text, i)))
+            buf_put(to, (struct str){ text.ptr + i, len });
+        else if (!lines)
+            buf_putc(to, ' ');
+        else
+            for (size_t k = i; k < i + len; k++)
+                buf_printf(to, "\\x%02x", (unsigned char)text.ptr[k]);
+    }
 }
 
 void clean_line(struct buf *to, struct str text)
 {
-    struct str c;
-    bool bad;
-    for (size_t i = 0; i < text.len; i += c.len) {
-        c = char_at(text, i, &bad);
-        buf_put(to, bad ? STR_LIT(" ") : c);
-    }
+    clean(to, text, false);
+}
+
+void clean_text(struct buf *to, struct str text)
+{
+    clean(to, text, true);
 }
 
 void clean_vprintf(struct buf *to, const char *format, va_list args)
@@ -50,20 +59,6 @@ void clean_printf(struct buf *to, const char *format, ...)
     va_start(args, format);
     clean_vprintf(to, format, args);
     va_end(args);
-}
-
-void clean_text(struct buf *to, struct str text)
-{
-    struct str c;
-    bool bad;
-    for (size_t i = 0; i < text.len; i += c.len) {
-        c = char_at(text, i, &bad);
-        bad = bad && *c.ptr != '\n' && *c.ptr != '\t';
-        for (size_t k = 0; bad && k < c.len; k++)
-            buf_printf(to, "\\x%02x", (unsigned char)c.ptr[k]);
-        if (!bad)
-            buf_put(to, c);
-    }
 }
 
 void put_padded(struct buf *to, const char *text, size_t width)

@@ -279,9 +279,8 @@ void summary_clear(struct summary *s)
 
 bool filter_matches(const struct filter *f, const struct summary *s)
 {
-    if (f->delivery.len && !str_eq(f->delivery, str_of(s->delivery)))
-        return false;
-    return repos_have(str_of(s->repos), f->repo) && (!f->pr || f->pr == s->pr) &&
+    return (!f->delivery.len || str_eq(f->delivery, str_of(s->delivery))) &&
+           repos_have(str_of(s->repos), f->repo) && (!f->pr || f->pr == s->pr) &&
            (!f->tier || f->tier == s->tier);
 }
 

@@ -195,28 +195,39 @@ static bool counts(const struct summary *s)
     return s->topic != TOPIC_RESULTS && s->topic != TOPIC_RECONCILE && !replayed && !unreadable;
 }
 
-/* What to say after a step, by its outcome and how its kind begins; the first that matches. */
-static const struct {
-    const char *outcome, *kind;
-    const char *text;
+/* What to say after a step, by its outcome and how its kind begins; the first that matches. ends:
+ * the step leaves things as they were, nothing new is under way after it. */
+static const struct explanation {
+    const char *outcome, *kind, *text;
+    bool ends;
 } explanations[] = {
-    { "dispatched", "rerun",
-      "it runs again, its jobs report under the delivery of their dispatch" },
-    { "dispatched", "expand", "it has become the tasks above" },
-    { "dispatched", "", "GitHub took the dispatch; no job has called back yet" },
-    { "unknown", "", "the answer of GitHub was not seen; it is tried again" },
-    { "waiting", "", "it is sent later" },
-    { "failed", "", "it will not be sent again by itself" },
-    { "superseded", "", "a newer event of the pull request was sent" },
-    { "skipped", "", "it was not to be sent" },
-    { "duplicate", "", "it had been sent before" },
-    { "dropped", "", "somebody took it out of the dead-letter queue" },
-    { "in_progress", "", "a job is running" },
+    { "dispatched", "rerun", "it runs again, its jobs report under the delivery of their dispatch",
+      true },
+    { "dispatched", "expand", "it has become the tasks above", true },
+    { "dispatched", "", "GitHub took the dispatch; no job has called back yet", true },
+    { "unknown", "", "the answer of GitHub was not seen; it is tried again", false },
+    { "waiting", "", "it is sent later", false },
+    { "failed", "", "it will not be sent again by itself", false },
+    { "superseded", "", "a newer event of the pull request was sent", true },
+    { "skipped", "", "it was not to be sent", true },
+    { "duplicate", "", "it had been sent before", true },
+    { "dropped", "", "somebody took it out of the dead-letter queue", true },
+    { "in_progress", "", "a job is running", false },
 };
+
+/* NULL: there is none. */
+static const struct explanation *explanation_of(const struct summary *s)
+{
+    for (size_t i = 0; i < sizeof(explanations) / sizeof(*explanations); i++)
+        if (str_is(str_of(s->outcome), explanations[i].outcome) &&
+            str_starts(str_of(s->kind), explanations[i].kind))
+            return &explanations[i];
+    return NULL;
+}
 
 static void explain(struct downstream_state *to, const struct summary *s, int64_t now_ms)
 {
-    const char *text = NULL;
+    const struct explanation *known = explanation_of(s);
     char for_how_long[32];
     FORMAT(to->state, "%s", s->outcome);
     age(for_how_long, s->at_ms, now_ms);
@@ -230,14 +241,10 @@ static void explain(struct downstream_state *to, const struct summary *s, int64_
         FORMAT(to->why, "L1 reports nothing back: %s", s->detail);
         return;
     }
-    for (size_t i = 0; i < sizeof(explanations) / sizeof(*explanations) && !text; i++)
-        if (str_is(str_of(s->outcome), explanations[i].outcome) &&
-            str_starts(str_of(s->kind), explanations[i].kind))
-            text = explanations[i].text;
-    if (!text)
+    if (!known)
         FORMAT(to->why, "%s", s->detail);
     else
-        FORMAT(to->why, "%s (for %s): %s", text, for_how_long, s->detail);
+        FORMAT(to->why, "%s (for %s): %s", known->text, for_how_long, s->detail);
 }
 
 /* What several jobs come to; one alone is explained by its callback. */
@@ -303,17 +310,6 @@ static void add_step(struct downstream *to, const struct summary *s)
         to->sent = s;
 }
 
-/* Whether a step leaves things as they were: nothing new is under way after it. */
-static bool changes_nothing(const struct summary *s)
-{
-    static const char *const outcomes[] = { "dispatched", "duplicate", "superseded", "skipped",
-                                            "dropped" };
-    for (size_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++)
-        if (str_is(str_of(s->outcome), outcomes[i]))
-            return true;
-    return false;
-}
-
 /* Whether the routing at steps[at] has its outcome for repo. Not by time: hosts' clocks differ.
  * What was sent is the outcome of every routing of that task, since its claim ends each later one
  * as a duplicate. Else the first outcome of a try (seq, attempt) is that of its first routing, and
@@ -375,7 +371,8 @@ size_t timeline_states(const struct timeline *t, size_t first, size_t end, int64
     *ret = mem_alloc(n + 1, sizeof(**ret));
     for (size_t i = 0; i < n; i++) {
         const struct downstream *d = &all[i];
-        bool as_before = !d->sending || changes_nothing(d->sending);
+        const struct explanation *known = d->sending ? explanation_of(d->sending) : NULL;
+        bool as_before = !d->sending || (known && known->ends);
         (*ret)[i] = (struct downstream_state){ .repo = d->repo, .tier = d->tier };
         /* Jobs, once they have called back, unless something else is under way or has gone wrong
          * since. */

@@ -28,6 +28,11 @@
 #define DRY_RUN OPT("dry-run", FLAG, dry_run, "say what would be done; write nothing")
 #define REASON                                                                                     \
     OPT("reason", TEXT, reason, "why, for the topic audit: who, when and what are there anyhow")
+#define TOPICS_FILE                                                                                \
+    OPT("file", TEXT, file, "default: deploy/topics/topics.conf when this was built",              \
+        .value = "FILE")
+#define SEND_TO(path)                                                                              \
+    OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080" path, .value = "URL")
 #define RATE OPT("rate", RATE, rate, "at most so many records a second")
 #define DLQ_FILTER                                                                                 \
     OPT("class", CHOICE, class, "only of this class", .value = "poison|refused|exhausted"), REPO,  \
@@ -71,15 +76,12 @@ const struct verb verbs[] = {
          "0 the answer was 2xx, 1 another answer, 3 no answer", JSON,
          OPT("event", TEXT, event, "X-GitHub-Event", .initial = "pull_request", .value = "EVENT"),
          OPT("delivery", DELIVERY, delivery, "X-GitHub-Delivery; default a new UUID"),
-         OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080/github/webhook",
-             .value = "URL")),
+         SEND_TO("/github/webhook")),
     VERB("send-callback", send_callback, CONFIG, "FILE", 1, 1,
          "send a file as a downstream job would",
          "FILE is sent byte for byte; - reads standard input. With --status it is what "
          "repository_dispatch delivered (client_payload), and the workflow is put in.",
-         "0 the answer was 2xx, 1 another answer, 3 no answer", JSON,
-         OPT("url", TEXT, url, "where to", .initial = "http://127.0.0.1:8080/github/callback",
-             .value = "URL"),
+         "0 the answer was 2xx, 1 another answer, 3 no answer", JSON, SEND_TO("/github/callback"),
          OPT("token-file", TEXT, token_file, "the OIDC token, from a file; - reads standard input",
              .value = "FILE"),
          OPT("status", CHOICE, state, "put a workflow in, with this status",
@@ -200,16 +202,12 @@ const struct verb verbs[] = {
     VERB("topics create", topics_create, KAFKA, "", 0, 0, "make the topics",
          "Makes what is missing, raises retention and message size where the file has more, and "
          "names what else differs.",
-         "1 something is missing, 3 Kafka does not answer", JSON,
-         OPT("file", TEXT, file, "default: deploy/topics/topics.conf when this was built",
-             .value = "FILE"),
+         "1 something is missing, 3 Kafka does not answer", JSON, TOPICS_FILE,
          OPT("replication", NUMBER, replication,
              "copies of each partition; default 3, fewer where there are fewer brokers",
              .max = 100)),
     VERB("topics check", topics_check, KAFKA, "", 0, 0, "compare the topics with their file", NULL,
-         "1 something is missing or differs, 3 Kafka does not answer", JSON,
-         OPT("file", TEXT, file, "default: deploy/topics/topics.conf when this was built",
-             .value = "FILE")),
+         "1 something is missing or differs, 3 Kafka does not answer", JSON, TOPICS_FILE),
     VERB(
         "probe", probe, KAFKA, "OWNER/REPO", 1, 1,
         "what is missing between a repository and its results",
