@@ -10,37 +10,20 @@ import urllib.parse
 import pytest
 
 from lib.ctl import Ctl
+from lib.github_app import sim, simulator  # noqa: F401 (fixtures)
 from lib.ports import free_port
 from lib.processes import BIN, ROOT, Process, wait_for
 from lib.relay import http, pull_request
-from lib.sim import Inbox, Sim
-from openapi.validate import problems
 
 MANIFEST = json.loads((ROOT / "deploy" / "github-app" / "manifest.json").read_text())
 HOST = "https://relay.example"
 
 
-@pytest.fixture(scope="module")
-def simulator(tmp_path_factory):
-    inbox = Inbox()
-    sim = Sim(tmp_path_factory.mktemp("sim"), inbox)
-    yield sim
-    inbox.close()
-    assert sim.process.stop() == 0, sim.process.tail()
-
-
-@pytest.fixture
-def sim(simulator):
-    simulator.send("POST", "/_sim/reset")
-    yield simulator
-    assert [problem for request in simulator.requests() if request["path"].startswith("/app") for problem in problems(request)] == []
-
-
 @pytest.fixture
 def ctl(sim):
     one = Ctl("127.0.0.1:1", "unused.")
-    one.api = {"CRCR_GITHUB_API_URL": f"http://127.0.0.1:{sim.port}", "UPSTREAM_REPO": "org/upstream"}
-    one.app = {**one.api, "GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": str(sim.key)}
+    one.app = {**sim.settings(), "UPSTREAM_REPO": "org/upstream"}
+    one.api = {name: one.app[name] for name in ("CRCR_GITHUB_API_URL", "UPSTREAM_REPO")}
     return one
 
 

@@ -6,65 +6,24 @@ import re
 import secrets
 import signal
 import time
-import uuid
 
 import pytest
 
 from lib.ctl import Ctl
+from lib.github_app import sim, simulator  # noqa: F401 (fixtures)
 from lib.kafka import configure_topic
 from lib.mock_kafka import MockKafka
 from lib.processes import BIN, Process, wait_for
 from lib.relay import pull_request
-from lib.sim import Inbox, Sim
-from openapi.validate import problems
 
 
 CREATED = {"action": "created", "check_run": {}, "repository": {"full_name": "pytorch/pytorch"}}
 
 
-class GitHub(Sim):
-    """The simulator with a list of deliveries; what crcrctl asks is held to GitHub's description."""
-
-    def remember(self, status, number=1, guid=None, event="pull_request", body=None, **more):
-        guid = guid or str(uuid.uuid4())
-        said = self.send("POST", "/_sim/webhook", {
-            "event": event, "guid": guid, "status_code": status,
-            "payload": body or pull_request(number=number), **more})
-        assert said[0] == 201, said
-        return guid
-
-    def asked(self, part):
-        return [r for r in self.requests() if r["path"].startswith("/app/hook/deliveries" + part)]
-
-    def conforms(self):
-        return [problem for request in self.asked("") for problem in problems(request)] == []
-
-
-@pytest.fixture(scope="module")
-def simulator(tmp_path_factory):
-    inbox = Inbox()
-    sim = GitHub(tmp_path_factory.mktemp("sim"), inbox)
-    yield sim
-    inbox.close()
-    assert sim.process.stop() == 0, sim.process.tail()
-
-
-@pytest.fixture
-def sim(simulator):
-    simulator.send("POST", "/_sim/reset")
-    yield simulator
-    assert simulator.conforms()
-
-
-def at(sim):
-    return {"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": str(sim.key),
-            "CRCR_GITHUB_API_URL": f"http://127.0.0.1:{sim.port}"}
-
-
 @pytest.fixture
 def ctl(kafka_node, sim):
     one = Ctl(kafka_node.brokers, f"t{secrets.token_hex(4)}.").create_topics()
-    one.more = at(sim)
+    one.more = sim.settings()
     return one
 
 
@@ -410,7 +369,7 @@ def test_the_loop_ends_when_kafka_takes_nothing_from_this_process_any_more(sim, 
     kafka, process = MockKafka(tmp_path / "kafka").start(), None
     try:
         one = Ctl(kafka.brokers, kafka.prefix)
-        one.more = at(sim)
+        one.more = sim.settings()
         sim.remember(500)
         kafka.errors("init_producer_id", "CLUSTER_AUTHORIZATION_FAILED", 20)
         process = started(one, tmp_path, "--every", "1s")
