@@ -322,9 +322,8 @@ class Scenario:
     def holds(self):
         """the invariant: nothing lost, nothing twice that was known, in order"""
         self.load.stop()
-        self.case.settle(300)
-        checker = self.case.checker
-        found = checker.verdict(self.case.jobs_in_redis())
+        checker = self.case.wait_done(300)
+        found = checker.verdict(self.case.jobs_in_redis(), self.case.tasks())
         assert not found.problems(), "\n".join(found.problems())
         return (f"{checker.counts['sent']} sent, {len(checker.acknowledged)} acknowledged, {len(checker.stored)} stored, "
                 f"{len(checker.dispatches)} dispatched, {len(checker.unknown())} unknown, "
