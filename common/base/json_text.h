@@ -17,19 +17,20 @@ size_t json_text_utf8(struct str s);
 static inline size_t json_text_plain(struct str s)
 {
     typedef signed char chunk __attribute__((vector_size(16)));
+    typedef unsigned char bytes __attribute__((vector_size(16)));
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first byte is the lowest");
     size_t n = 0;
     for (; s.len - n >= sizeof(chunk); n += sizeof(chunk)) {
-        chunk x;
-        uint64_t halves[2];
+        bytes x;
+        uint64_t halves[2]; /* a byte is 0xff, or 0 where it stops */
         memcpy(&x, s.ptr + n, sizeof(x));
-        /* Bytes that are not ASCII are negative here, so below a blank. */
-        x = (x < ' ') | (x == '"') | (x == '\\') | (x == 0x7f);
-        memcpy(halves, &x, sizeof(x));
-        if (halves[0])
-            return n + (size_t)__builtin_ctzll(halves[0]) / 8;
-        if (halves[1])
-            return n + 8 + (size_t)__builtin_ctzll(halves[1]) / 8;
+        /* DEL and one is negative, as all that is not ASCII is. */
+        chunk plain = ((chunk)(x + 1) > ' ') ^ ((x == '"') | (x == '\\'));
+        memcpy(halves, &plain, sizeof(plain));
+        if (~halves[0])
+            return n + (size_t)__builtin_ctzll(~halves[0]) / 8;
+        if (~halves[1])
+            return n + 8 + (size_t)__builtin_ctzll(~halves[1]) / 8;
     }
     while (n < s.len && s.ptr[n] >= ' ' && s.ptr[n] < 0x7f && s.ptr[n] != '"' && s.ptr[n] != '\\')
         n++;

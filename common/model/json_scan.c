@@ -108,22 +108,32 @@ static size_t character(struct json_scanner *s, position p, struct string *strin
     return n;
 }
 
-static position string(struct json_scanner *s, position p, struct string *ret)
+/* Goes on at p, the first byte that is not plain. Inlined it would cost every string the saving of
+ * registers. */
+__attribute__((noinline)) static position string_rest(struct json_scanner *s, position start,
+                                                      position p, struct string *ret)
 {
-    const position start = ++p, end = s->end;
-    ret->escaped = ret->nul = false;
-    for (size_t n;; p += n) {
-        p += json_text_plain((struct str){ (const char *)p, (size_t)(end - p) });
-        if (p == end)
-            return refuse(s, p, NO_STRING_END);
-        if (*p == '"')
-            break;
-        n = character(s, p, ret);
+    while (p < s->end && *p != '"') {
+        size_t n = character(s, p, ret);
         if (n == 0)
             return NULL;
+        p += n;
+        p += json_text_plain((struct str){ (const char *)p, (size_t)(s->end - p) });
     }
+    if (p == s->end)
+        return refuse(s, p, NO_STRING_END);
     ret->raw = (struct str){ (const char *)start, (size_t)(p - start) };
     return p + 1;
+}
+
+static position string(struct json_scanner *s, position p, struct string *ret)
+{
+    const position start = p + 1;
+    struct str rest = { (const char *)start, (size_t)(s->end - start) };
+    size_t n = json_text_plain(rest);
+    *ret = (struct string){ .raw = { rest.ptr, n } };
+    p = start + n;
+    return is_at(s, p, '"') ? p + 1 : string_rest(s, start, p, ret);
 }
 
 /* The text of the string, valid until the scan ends; U+FFFD instead of a NUL. In a name the last
@@ -211,8 +221,6 @@ static bool names_differ(struct str *at, size_t n)
 
 /* ---- the grammar ---------------------------------------------------------------------------- */
 
-static position value(struct json_scanner *s, position p, want_set wants, size_t index);
-
 /* Most texts have none, and the first comparison says so. */
 static position spaces(const struct json_scanner *s, position p)
 {
@@ -221,80 +229,15 @@ static position spaces(const struct json_scanner *s, position p)
     return p;
 }
 
-/* inner: the wants that a member of this object can lead to. */
-static position member(struct json_scanner *s, position p, want_set inner, size_t index)
+/* True: c came next, and *p is behind it. Else *p is behind the spaces. */
+static inline bool next_is(const struct json_scanner *s, position *p, char c)
 {
-    struct string string_of_name;
-    if (!is_at(s, p, '"'))
-        return refuse(s, p, "the name of a member is missing");
-    position at = p;
-    p = string(s, p, &string_of_name);
-    if (!p)
-        return NULL;
-    if (s->rules->max_members && ++s->n_members > s->rules->max_members)
-        return refuse(s, at, "too many members");
-    want_set wants = 0;
-    if (inner || s->rules->reject_duplicates) {
-        struct str name = string_text(s, &string_of_name, true);
-        for (want_set rest = inner; rest; rest &= rest - 1) {
-            size_t w = (size_t)__builtin_ctzll(rest);
-            if (str_eq(s->segments[w][s->depth - 1], name))
-                wants |= rest & -rest;
-        }
-        if (inner && !wants && s->rules->unknown) {
-            size_t w = (size_t)__builtin_ctzll(inner); /* any: all of them begin with its path */
-            const char *path = s->wants[w].path;
-            size_t len = (size_t)(s->segments[w][s->depth - 1].ptr - path);
-            s->rules->unknown(s->opaque, (struct str){ path, len }, name);
-        }
-        if (s->rules->reject_duplicates)
-            name_add(s, name);
-    }
-    p = spaces(s, p);
-    if (!is_at(s, p, ':'))
-        return refuse(s, p, "a colon is missing");
-    return value(s, spaces(s, p + 1), wants, index);
-}
-
-static position object(struct json_scanner *s, position p, want_set inner, size_t index)
-{
-    size_t n_outer = s->n_names;
-    p = spaces(s, p + 1);
-    if (is_at(s, p, '}'))
-        return p + 1;
-    for (;;) {
-        p = member(s, p, inner, index);
-        if (!p)
-            return NULL;
-        p = spaces(s, p);
-        if (!is_at(s, p, ','))
-            break;
-        p = spaces(s, p + 1);
-    }
-    if (!is_at(s, p, '}'))
-        return refuse(s, p, "a comma or the end of an object is missing");
-    size_t n = s->n_names - n_outer;
-    if (n && !names_differ(s->names + n_outer, n))
-        return refuse(s, p, "a member name twice in this object");
-    s->n_names = n_outer;
-    return p + 1;
-}
-
-static position array(struct json_scanner *s, position p, want_set inner)
-{
-    p = spaces(s, p + 1);
-    if (is_at(s, p, ']'))
-        return p + 1;
-    for (size_t index = 0;; index++) {
-        p = value(s, p, inner, index);
-        if (!p)
-            return NULL;
-        p = spaces(s, p);
-        if (!is_at(s, p, ','))
-            break;
-        p = spaces(s, p + 1);
-    }
-    return is_at(s, p, ']') ? p + 1 : refuse(s, p, "a comma or the end of an array is missing");
+    if (!is_at(s, *p, c))
+        *p = spaces(s, *p);
+    if (!is_at(s, *p, c))
+        return false;
+    ++*p;
+    return true;
 }
 
 /* At least one digit. */
@@ -323,15 +266,12 @@ static position number(struct json_scanner *s, position p)
 
 static position literal(struct json_scanner *s, position p, enum json_type *type)
 {
-    static const char *const names[] = {
-        [JSON_SCAN_TRUE] = "true", [JSON_SCAN_FALSE] = "false", [JSON_SCAN_NULL] = "null"
-    };
-    for (*type = JSON_SCAN_TRUE; *type <= JSON_SCAN_NULL; ++*type) {
-        size_t n = strlen(names[*type]), left = (size_t)(s->end - p);
-        if (memcmp(p, names[*type], left < n ? left : n) == 0)
-            return left < n ? refuse(s, s->end, "half a value") : p + n;
-    }
-    return refuse(s, p, "no value of JSON");
+    *type = *p == 't' ? JSON_SCAN_TRUE : *p == 'f' ? JSON_SCAN_FALSE : JSON_SCAN_NULL;
+    struct str name = *p == 't' ? STR_LIT("true") : *p == 'f' ? STR_LIT("false") : STR_LIT("null");
+    size_t left = (size_t)(s->end - p);
+    if (memcmp(p, name.ptr, left < name.len ? left : name.len))
+        return refuse(s, p, "no value of JSON");
+    return left < name.len ? refuse(s, s->end, "half a value") : p + name.len;
 }
 
 /* Tells those who want it what is at p. */
@@ -352,35 +292,22 @@ static position want_report(struct json_scanner *s, position p, want_set wants, 
     return p;
 }
 
+static position container(struct json_scanner *s, position p, want_set wants, size_t index);
+
 /* index: of the innermost array around. */
 static position value(struct json_scanner *s, position p, want_set wants, size_t index)
 {
     struct string text = { .nul = false };
-    enum json_type type;
+    enum json_type type = JSON_SCAN_NUMBER;
     position end;
     if (p == s->end)
         return refuse(s, p, "a value is missing");
-    if ((*p == '{' || *p == '[') && s->depth == JSON_MAX_DEPTH)
-        return refuse(s, p, "nested too deeply");
-    switch (*p) {
-    case '{':
-        type = JSON_SCAN_OBJECT;
-        s->depth++;
-        end = object(s, p, wants & s->by_member[s->depth - 1], index);
-        s->depth--;
-        break;
-    case '[':
-        type = JSON_SCAN_ARRAY;
-        s->depth++;
-        end = array(s, p, wants & s->by_element[s->depth - 1]);
-        s->depth--;
-        break;
-    case '"':
+    if (*p == '{' || *p == '[')
+        return container(s, p, wants, index);
+    if (*p == '"') {
         type = JSON_SCAN_STRING;
         end = string(s, p, &text);
-        break;
-    default:
-        type = JSON_SCAN_NUMBER;
+    } else {
         end = *p == '-' || (*p >= '0' && *p <= '9') ? number(s, p) : literal(s, p, &type);
     }
     wants &= s->ending[s->depth];
@@ -392,12 +319,81 @@ static position value(struct json_scanner *s, position p, want_set wants, size_t
     return want_report(s, p, wants, type, found, text.nul, index) ? end : NULL;
 }
 
+/* A member up to its value. inner: the wants that a member of this object can lead to; *wants:
+ * those of them that this one does. */
+static position member(struct json_scanner *s, position p, want_set inner, want_set *wants)
+{
+    struct string string_of_name;
+    if (!is_at(s, p, '"'))
+        return refuse(s, p, "the name of a member is missing");
+    position at = p;
+    p = string(s, p, &string_of_name);
+    if (!p)
+        return NULL;
+    if (s->rules->max_members && ++s->n_members > s->rules->max_members)
+        return refuse(s, at, "too many members");
+    *wants = 0;
+    if (inner || s->rules->reject_duplicates) {
+        struct str name = string_text(s, &string_of_name, true);
+        for (want_set rest = inner; rest; rest &= rest - 1) {
+            const struct str *wanted = &s->segments[__builtin_ctzll(rest)][s->depth - 1];
+            if (wanted->len == name.len && str_eq(*wanted, name))
+                *wants |= rest & -rest;
+        }
+        if (inner && !*wants && s->rules->unknown) {
+            size_t w = (size_t)__builtin_ctzll(inner); /* any: all of them begin with its path */
+            const char *path = s->wants[w].path;
+            size_t len = (size_t)(s->segments[w][s->depth - 1].ptr - path);
+            s->rules->unknown(s->opaque, (struct str){ path, len }, name);
+        }
+        if (s->rules->reject_duplicates)
+            name_add(s, name);
+    }
+    return next_is(s, &p, ':') ? spaces(s, p) : refuse(s, p, "a colon is missing");
+}
+
+/* An object or an array. index: of the innermost array around. */
+static position container(struct json_scanner *s, position p, want_set wants, size_t index)
+{
+    const position start = p++;
+    const bool object = *start == '{';
+    const char close = object ? '}' : ']';
+    const size_t n_outer = s->n_names;
+    const want_set inner = wants & (object ? s->by_member : s->by_element)[s->depth];
+    want_set of_value = inner;
+    if (s->depth++ == JSON_MAX_DEPTH)
+        return refuse(s, start, "nested too deeply");
+    if (!next_is(s, &p, close)) {
+        size_t element = 0;
+        do {
+            p = spaces(s, p);
+            p = object ? member(s, p, inner, &of_value) : p;
+            p = p ? value(s, p, of_value, object ? index : element++) : NULL;
+            if (!p)
+                return NULL;
+        } while (next_is(s, &p, ','));
+        if (!next_is(s, &p, close))
+            return refuse(s, p,
+                          object ? "a comma or the end of an object is missing"
+                                 : "a comma or the end of an array is missing");
+    }
+    if (s->n_names > n_outer && !names_differ(s->names + n_outer, s->n_names - n_outer))
+        return refuse(s, p - 1, "a member name twice in this object");
+    s->n_names = n_outer;
+    wants &= s->ending[--s->depth];
+    const struct str text = { (const char *)start, (size_t)(p - start) };
+    if (wants && !want_report(s, start, wants, object ? JSON_SCAN_OBJECT : JSON_SCAN_ARRAY, text,
+                              false, index))
+        return NULL;
+    return p;
+}
+
 static position json_text(struct json_scanner *s)
 {
     position p = spaces(s, s->begin);
     if (!is_at(s, p, '{'))
         return refuse(s, p, "not an object");
-    p = value(s, p, s->all, 0);
+    p = container(s, p, s->all, 0);
     p = p ? spaces(s, p) : NULL;
     return !p || p == s->end ? p : refuse(s, p, "something behind the object");
 }
