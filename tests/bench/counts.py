@@ -19,6 +19,7 @@ DOWNSTREAMS = 12
 ALLOWLIST = "L1: [" + ", ".join(f"bench/r{i}" for i in range(DOWNSTREAMS)) + "]\n"
 WARM_UP, EVENTS = 10, 100
 REDIS_EVENTS = 25
+ROUNDS = 3  # the least counts: while others delay the broker, librdkafka's threads poll
 WAIT_S = 240
 THOUSAND = 1000
 BARS = [  # what, the counts of which it is the first / the second (or thousands of the first), bar
@@ -103,7 +104,8 @@ def routed(setting):
     relay = setting.relay(ALLOWLIST)
     router = start(relay, "dispatcher", CRCR_ROLES="router")
     events(setting, relay, "dispatch.l1", WARM_UP)
-    route = per_event(*router, EVENTS, lambda: events(setting, relay, "dispatch.l1", WARM_UP + EVENTS))
+    route = min(per_event(*router, EVENTS, lambda n=n: events(setting, relay, "dispatch.l1", WARM_UP + n * EVENTS))
+                for n in range(1, ROUNDS + 1))
     relay.stop()
     return {"router: an event for 12": route}
 
@@ -187,7 +189,8 @@ def callbacks_in_the_fold(setting):
         fold.write_callbacks(setting, relay, range(begin, begin + count), **{"batch.num.messages": 1})
         wait_records(setting, relay.topic("results"), 2 * (begin + count))
     callbacks(0, WARM_UP)
-    counts = per_event(*reporter, 2 * EVENTS, lambda: callbacks(WARM_UP, EVENTS))
+    counts = min(per_event(*reporter, 2 * EVENTS, lambda n=n: callbacks(WARM_UP + n * EVENTS, EVENTS))
+                 for n in range(ROUNDS))
     relay.stop()
     return counts
 
