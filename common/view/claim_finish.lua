@@ -14,8 +14,8 @@ if state == 'sending' and ours then
   redis.call('HMSET', KEYS[1], 'state', ending, 'outcome', call, 'dispatched_ms', dispatched_ms)
   return 1
 end
-if KEYS[2] then
-  supersede_older(KEYS[2], seq, ttl)
+if KEYS[2] and not superseded(KEYS[2], seq) then
+  redis.call('SET', KEYS[2], seq, 'EX', ttl)
 end
 if state == 'done' or (state == 'sending' and not ours) then
   return 0

@@ -24,7 +24,7 @@ if ending ~= '' and state ~= 'done' and state ~= 'sending' then
              'dispatched_ms', dispatched_ms)
   redis.call('EXPIRE', KEYS[1], ttl)
 end
-if KEYS[2] then
-  supersede_older(KEYS[2], seq, ttl)
+if KEYS[2] and not superseded(KEYS[2], seq) then
+  redis.call('SET', KEYS[2], seq, 'EX', ttl)
 end
 return 1
