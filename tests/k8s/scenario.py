@@ -91,7 +91,7 @@ class Scenario:
         steps = [self.is_accepted]
         if not self.given.api:
             steps += [self.comes_up, self.goes_through, self.is_looked_into, self.scales_up, self.loses_pods, self.is_killed, self.rolls,
-                      self.scales_down, self.redelivers, self.keeps_one, self.holds]
+                      self.scales_down, self.redelivers, self.keeps_a_copy, self.keeps_one, self.holds]
         for step in steps:
             began = time.monotonic()
             try:
@@ -304,6 +304,27 @@ class Scenario:
         self.k("create", "job", "by-hand", "--from=cronjob/crcr-redeliver")
         self.k("wait", "--for=condition=Complete", "job/by-hand", "--timeout=180s")
         return self.k("logs", "job/by-hand").strip().splitlines()[-1]
+
+    def keeps_a_copy(self):
+        """the CronJob's Job runs: the topic allowlist is saved in its volume, and restored to an empty topic alone"""
+        volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "copies"},
+                  "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": str(self.copies())},
+                           "claimRef": {"namespace": "crcr", "name": "crcr-allowlist-copies"}}}
+        self.node.kubectl("apply", "-f", "-", input=json.dumps(volume))
+        self.k("create", "job", "copy-by-hand", "--from=cronjob/crcr-keep-allowlist")
+        self.k("wait", "--for=condition=Complete", "job/copy-by-hand", "--timeout=180s")
+        copy, = self.copies().iterdir()
+        assert b'"key":"allowlist"' in copy.read_bytes()
+        said = self.k("exec", "-i", "sts/crcrctl", "--", "crcrctl", "allowlist", "restore", "-", input=copy.read_text(), check=False)
+        assert "not empty" in said, said
+        return self.k("logs", "job/copy-by-hand").strip().splitlines()[-1]
+
+    def copies(self):
+        """The volume: any user of the pod may write there."""
+        folder = self.work / "copies"
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)
+        return folder
 
     def keeps_one(self):
         """the disruption budget: of two routers one may be evicted, the second not before the first is replaced"""
