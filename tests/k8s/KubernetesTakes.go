@@ -65,6 +65,8 @@ func validate(object runtime.Object) (field.ErrorList, error) {
 		return corerules.ValidateConfigMap(one), nil
 	case *core.Namespace:
 		return corerules.ValidateNamespace(one), nil
+	case *core.PersistentVolumeClaim:
+		return corerules.ValidatePersistentVolumeClaim(one, corerules.ValidationOptionsForPersistentVolumeClaim(one, nil)), nil
 	case *core.Service:
 		return corerules.ValidateServiceCreate(one), nil
 	case *networking.Ingress:
