@@ -201,7 +201,7 @@ goes_through() { # pr: a webhook of its own, all the way
     send "$delivery" "$1" "$sha" && arrives "$delivery" "$sha"
 }
 leaves_nothing() {
-    compose --profile backup down -v --remove-orphans || return 1
+    compose --profile demo --profile backup down -v --remove-orphans || return 1 # in place of COMPOSE_PROFILES
     [ -z "$(docker ps -aq --filter "label=com.docker.compose.project=$project")" ] &&
         [ -z "$(docker volume ls -q --filter "label=com.docker.compose.project=$project")" ] &&
         [ -z "$(docker network ls -q --filter "label=com.docker.compose.project=$project")" ]
