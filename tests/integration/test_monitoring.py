@@ -189,7 +189,7 @@ def test_what_an_alert_takes_the_rate_of_starts_at_0(relay):
 
 def test_every_503_of_ingest_is_declared():
     code = {path.name: path.read_text() for path in (ROOT / "ingest").glob("*.c")}
-    said = {reason for text in code.values() for reason in re.findall(r'verdict_later\(&?v, 503, "(\w+)"', text)}
+    said = {reason for text in code.values() for reason in re.findall(r'answer_later\(&?a, 503, "(\w+)"', text)}
     declared = {reason for _, reason in re.findall(r'\{ "(webhook|callback)", "(\w+)" \}', code["responder.c"])}
     assert declared == said | {"late"}
 
