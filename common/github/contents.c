@@ -56,7 +56,7 @@ enum err content_source_parse(struct content_source *ret, struct str text, struc
     } else if (str_find_str(text, STR_LIT("://")) < 0) {
         s.kind = CONTENT_FILE;
     } else {
-        enum err err = http_url_check(s.text, false, why);
+        enum err err = http_url_check(s.text, true, why); /* as configuration allows it */
         if (err)
             return err;
     }

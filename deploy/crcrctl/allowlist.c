@@ -6,7 +6,7 @@
 #include "allowlist.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,7 @@
 #include "out.h"
 #include "scan.h"
 
+#define FETCHED   "fetched_ms" /* header: since when a version is in force */
 #define COPY_MAX  (1u << 30)
 #define LINE_MAX  (64u << 20) /* a record of 8 MiB whose every byte is escaped */
 #define PATH_SIZE 4096
@@ -156,6 +157,10 @@ static bool record_save(void *opaque, const struct record *record)
         json_put_comma(&line);
         json_text_put(&line, i % 2 ? h->at[i / 2].value : h->at[i / 2].name);
     }
+    if (!headers_get(h, FETCHED).ptr) { /* written by hand: a restore needs one */
+        json_put_comma(&line);
+        buf_printf(&line, "\"" FETCHED "\",\"%" PRId64 "\"", record->timestamp_ms);
+    }
     buf_putc(&line, ']');
     json_put_text(&line, "payload", record->value);
     s->saved++;
@@ -191,11 +196,14 @@ static enum err topic_save(const struct ctl *ctl, FILE *to, size_t *saved, struc
 /* The file is the new copy whole, or what it was before. */
 static enum err file_save(const struct ctl *ctl, const struct args *args, struct why *why)
 {
-    char path[PATH_SIZE], part[PATH_SIZE + 8];
+    char path[PATH_SIZE], part[PATH_SIZE + 16];
+    struct stat at;
     size_t saved = 0;
     copy_name(path, args->names[0]);
-    FORMAT(part, "%s.part", path);
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (!stat(path, &at) && !S_ISREG(at.st_mode))
+        return why_set(why, ERR_REFUSE, "%s is no regular file; - is standard output", path);
+    FORMAT(part, "%s.part-XXXXXX", path); /* two may save at once */
+    int fd = mkstemp(part);
     FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
     if (!to)
         return why_set(why, ERR_REFUSE, "%s: %s", part, strerror(errno));
@@ -239,13 +247,15 @@ static enum err line_restore(const struct ctl *ctl, struct topic_writer *writer,
     const json_t *list = json_object_get(document, "headers");
     struct str key = json_member(document, "key"), payload = json_member(document, "payload");
     struct headers headers;
-    enum err err = record_check(key, payload, why);
-    if (err || !writer)
-        return err;
     headers_init(&headers);
     for (size_t i = 0; i + 1 < json_array_size(list); i += 2)
         headers_put_str(&headers, str_of(json_string_value(json_array_get(list, i))),
                         str_of(json_string_value(json_array_get(list, i + 1))));
+    enum err err = record_check(key, payload, why);
+    if (!err && str_is(key, "allowlist") && headers_get_i64(&headers, FETCHED, 0) <= 0)
+        err = why_set(why, ERR_REFUSE, "it has no header " FETCHED ": since when it is in force");
+    if (err || !writer)
+        return err;
     return topic_writer_put_wait(writer, ctl->topics.name[TOPIC_ALLOWLIST], key, payload, &headers,
                                  NULL, why);
 }
@@ -255,12 +265,16 @@ static enum err copy_restore(const struct ctl *ctl, struct topic_writer *writer,
                              struct str copy, size_t *restored, struct why *why)
 {
     json_error_t fault;
-    struct str line;
+    struct str line, first = STR_NONE;
     enum err err = OK;
     for (*restored = 0; !err && str_split(&copy, '\n', &line); *restored += !err) {
         json_t *document = json_loadb(line.ptr, line.len, 0, &fault);
-        err = document ? line_restore(ctl, writer, document, why)
-                       : why_set(why, ERR_REFUSE, "not JSON: %s", fault.text);
+        err =
+            !document ? why_set(why, ERR_REFUSE, "not JSON: %s", fault.text)
+            : first.ptr && str_eq(line, first)
+                ? why_set(why, ERR_REFUSE, "the first line again: one copy is wanted, not several")
+                : line_restore(ctl, writer, document, why);
+        first = first.ptr ? first : line;
         json_decref(document);
         if (err)
             (void)why_prefix(why, err, "%s:%zu", file, *restored + 1);
@@ -281,7 +295,9 @@ static enum err empty_check(const struct ctl *ctl, struct why *why)
     struct scan scan = { .topics = SCAN(TOPIC_ALLOWLIST), .quiet = true };
     enum err err = scan_all(&scan, ctl, first_found, NULL, why);
     return err || !scan.read ? err
-                             : why_set(why, ERR_REFUSE, "%s is not empty: nothing was written",
+                             : why_set(why, ERR_REFUSE,
+                                       "%s is not empty, and a copy goes into a new topic: nothing "
+                                       "was written",
                                        ctl->topics.name[TOPIC_ALLOWLIST]);
 }
 
@@ -304,6 +320,10 @@ int verb_allowlist_restore(struct ctl *ctl, const struct args *args)
         err = audit_begin(&audit, ctl, args, &why);
     if (!err)
         err = copy_restore(ctl, writer, file, buf_str(&copy), &restored, &why);
+    if (err && writer && restored)
+        (void)why_prefix(&why, err,
+                         "%zu records are written: delete the topic, make it again, restore",
+                         restored);
     int code = err ? ctl_fail(ctl, err, &why) : CTL_OK;
     audit_end(&audit, ctl, code, "%zu records restored%s%s", restored, err ? ": " : "",
               err ? why.text : "");

@@ -76,7 +76,8 @@ def test_what_no_daemon_takes_is_in_no_copy(kafka_node):
     for key, text in (("allowlist", "L1: ["), ("allowlist", LISTS[0]), ("demotions", "{}"), ("other", "x")):
         one.write("allowlist", key, text.encode())
     done = one("allowlist", "save")
-    assert [json.loads(line)["payload"] for line in done.stdout.splitlines()] == [LISTS[0]]
+    saved, = map(json.loads, done.stdout.splitlines())
+    assert saved["payload"] == LISTS[0] and saved["headers"][0] == "fetched_ms" and int(saved["headers"][1]) > 1_700_000_000_000
     assert "3 records that no daemon takes were left out" in done.stderr
 
 
@@ -116,9 +117,11 @@ def test_an_empty_topic_takes_the_place_of_no_copy(new, tmp_path):
 
 
 def test_where_it_cannot_write_it_says_so(old, tmp_path):
-    assert f"{tmp_path}/none/x.part: No such file" in old("allowlist", "save", tmp_path / "none/x", expect=1).stderr
-    (tmp_path / "x.part").mkdir()
-    assert f"{tmp_path}/x.part: Is a directory" in old("allowlist", "save", tmp_path / "x", expect=1).stderr
+    said = old("allowlist", "save", tmp_path / "none/x", expect=1).stderr
+    assert f"{tmp_path}/none/x.part-" in said and "No such file" in said
+    (tmp_path / "link").symlink_to("/dev/null")
+    assert f"{tmp_path}/link is no regular file" in old("allowlist", "save", tmp_path / "link", expect=1).stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["link"]
     with open("/dev/full", "w") as full:
         done = subprocess.run([BIN / "crcrctl", "allowlist", "save"], env=old.environment(), stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1 and "it cannot be written: No space left" in done.stderr
@@ -129,12 +132,14 @@ def test_every_without_a_file_is_wrong_usage(old):
     old("allowlist", "restore", expect=2)
 
 
-GOOD = json.dumps({"key": "allowlist", "payload": LISTS[0]})
+GOOD = json.dumps({"key": "allowlist", "headers": ["fetched_ms", "17"], "payload": LISTS[0]})
 
 
 @pytest.mark.parametrize("lines,fault", [
     (["L1: [org/a]"], ":1: not JSON: "), ([GOOD, "[]"], ":2: "), ([GOOD, '{"key":"x","payload":"x"}'], ":2: its key is none of allowlist, "),
     ([GOOD, '{"key":"allowlist"}'], ":2: it has no payload"), ([], ": nothing is in it"),
+    ([GOOD, json.dumps({"key": "allowlist", "payload": LISTS[2]})], ":2: it has no header fetched_ms"),
+    ([GOOD, json.dumps({"key": "demotions", "payload": RECORDS[4][1]}), GOOD], ":3: the first line again"),
     ([GOOD, json.dumps({"key": "allowlist", "payload": "L1:\n  - x\n"})], ":2: allowlist:2:5: "),
     ([GOOD, json.dumps({"key": "providers", "payload": "- x"})], ":2: providers:1:1: "),
     ([GOOD, json.dumps({"key": "demotions", "payload": "{}"})], ":2: ")], ids=lambda one: one if isinstance(one, str) else "")
@@ -152,5 +157,5 @@ def test_a_missing_file_is_named(new, tmp_path):
 def test_what_is_not_empty_stays_as_it_is(old):
     before = inside(old)
     said = old("allowlist", "restore", "-", input=GOOD, expect=1).stderr
-    assert f"{old.prefix}allowlist is not empty: nothing was written" in said, "twice would make tenure begin anew"
+    assert f"{old.prefix}allowlist is not empty, and a copy goes into a new topic: nothing was written" in said, "twice would make tenure begin anew"
     assert inside(old) == before and old.read("audit") == []
