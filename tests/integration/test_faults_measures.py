@@ -74,8 +74,15 @@ def test_a_leak_below_the_bound_is_found_by_its_slope():
 
 
 def test_what_wavers_too_much_is_not_shown_to_be_constant():
-    _, problems = soak.evaluate(TIMES, samples(wavering(lambda t: 40.0, by=10)))
+    _, problems = soak.evaluate(TIMES, samples(wavering(lambda t: 40.0 + t / 60, by=10)))
     assert len(problems) == 3 and all("is not shown to stand still" in one for one in problems)
+
+
+def test_what_comes_back_to_its_floor_stands_still():
+    def sawtooth(t):
+        return 28.0 + 10 * (t % 240 > 60)
+    assert soak.evaluate(TIMES, samples(wavering(sawtooth)))[1] == []
+    assert len(soak.evaluate(TIMES, samples(wavering(lambda t: sawtooth(t) + t / 60)))[1]) == 3
 
 
 def test_what_stands_still_is_shown_to():

@@ -61,11 +61,11 @@ def evaluate(times, samples):
                      f"({fds.least:+.2f} to {fds.most:+.2f}), at most {kept} kept connections")
         if rss.leaks(rss_most):
             problems.append(f"{part} grows by {60 * rss.slope:.1f} MB an hour")
-        elif rss.most > rss_most:
+        elif not rss.stands_still(rss_most):
             problems.append(f"{part} is not shown to stand still: it may grow by {60 * rss.most:.1f} MB an hour")
         if fds.leaks(fd_most):
             problems.append(f"{part} has {fds.slope:+.1f} file descriptors a minute")
-        elif fds.most > fd_most:
+        elif not fds.stands_still(fd_most):
             problems.append(f"{part}'s file descriptors are not shown to stand still: perhaps {fds.most:+.1f} a minute")
         if kept > KEPT_MOST[part]:
             problems.append(f"{part} had {kept} kept connections open, {KEPT_MOST[part]} can be of use")
