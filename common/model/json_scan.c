@@ -269,7 +269,7 @@ static position literal(struct json_scanner *s, position p, enum json_type *type
     *type = *p == 't' ? JSON_SCAN_TRUE : *p == 'f' ? JSON_SCAN_FALSE : JSON_SCAN_NULL;
     struct str name = *p == 't' ? STR_LIT("true") : *p == 'f' ? STR_LIT("false") : STR_LIT("null");
     size_t left = (size_t)(s->end - p);
-    if (memcmp(p, name.ptr, left < name.len ? left : name.len))
+    if (memcmp(p, name.ptr, left < name.len ? left : name.len) != 0)
         return refuse(s, p, "no value of JSON");
     return left < name.len ? refuse(s, s->end, "half a value") : p + name.len;
 }
