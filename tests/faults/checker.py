@@ -377,10 +377,10 @@ class Checker:
         """What was dispatched for certain has no other end but those that an operator resolved by a replay; and each end
         says why. Without Redis the twin of what was dispatched is superseded, where a newer one was called. What was
         overtaken while it waited, and is read again before the one that overtook it, is called and says so: in order
-        (_check_order)."""
+        (_check_order). Where the sender died before it could, a duplicate says so."""
         for key in self.dispatches.keys() - unknown:
             outcomes = [o["outcome"] for o in self.outcomes[key]]
-            called = next((i for i, one in enumerate(outcomes) if one in CALLS), -1)
+            called = next((i for i, one in enumerate(outcomes) if one in CALLS or one == "duplicate"), -1)
             ends = [one for i, one in enumerate(outcomes) if one in TERMINAL
                     and not (one == "superseded" and (self.without_redis or i < called))]
             of_all = key[0], ""  # the event was parked

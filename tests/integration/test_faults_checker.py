@@ -201,6 +201,13 @@ def test_what_was_overtaken_and_is_read_again_first_may_be_called(story, tmp_pat
     assert not wrong(story.check(tmp_path)[1])
 
 
+@pytest.mark.parametrize("kinds,found", [(("superseded", "duplicate"), set()),
+                                         (("duplicate", "superseded"), {"dispatched and ended otherwise"})])
+def test_a_duplicate_alone_says_so_where_the_sender_died_before_it_could(story, tmp_path, kinds, found):
+    story.dispatches[:1] = [outcome("d1", "org/a", kind, error="why") for kind in kinds]
+    assert wrong(story.check(tmp_path)[1]) == found
+
+
 def test_without_redis_a_twin_of_what_was_dispatched_may_be_superseded(story, tmp_path):
     story.dispatches.append(outcome("d1", "org/a", "superseded", error="why"))
     story.options = {"without_redis": [(0, 1)]}
