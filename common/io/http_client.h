@@ -48,9 +48,8 @@ enum err http_client_new(struct http_client **ret, const struct http_client_opti
 /* Calls the callback of each request in flight with ERR_UNKNOWN. NULL is fine. */
 void http_client_free(struct http_client *c);
 /* Starts a request. OK: done is called exactly once, from http_client_poll or _free. ERR_REFUSE:
- * the method or a header would break the request. A URL that libcurl cannot read is ERR_REFUSE, to
- * done.
- */
+ * the method or a header would break the request. Of a URL that libcurl cannot read done gets
+ * ERR_REFUSE. */
 enum err http_client_start(struct http_client *c, const struct http_request *request,
                            http_answered_fn *done, void *opaque, struct why *why) MUST_CHECK;
 /* Waits up to timeout_ms for network activity or wake (may be NULL; not reset here), serves the
